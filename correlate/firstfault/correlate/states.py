@@ -1,0 +1,181 @@
+"""What each rank did and suffered in one attempt: its own errors, the errors it only echoes, its exit, its last sign of life.
+
+An exception that the rank lived on after is set apart; an error after the rank's own first echo is secondary.
+Both rules are refusals 5 and 6 of the causal model: most wrong accusations come from leaving them out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from firstfault.catalog.model import Event, Role
+from firstfault.correlate.exits import Exit
+from firstfault.correlate.load import Timeline
+from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal
+from firstfault.correlate.names import Names
+from firstfault.correlate.times import Times
+
+_FRAME_KINDS = frozenset({"launcher", "scheduler", "kernel", "kubelet", "events", "status", "gpu-state", "raylet"})
+
+
+@dataclass(slots=True)
+class RankState:
+    """One rank in one attempt."""
+
+    rank: int
+    attempt: int
+    host: str | None
+    own: list[Signal] = field(default_factory=list)
+    secondary: list[Signal] = field(default_factory=list)
+    survived: list[Signal] = field(default_factory=list)
+    derived: list[Signal] = field(default_factory=list)
+    exits: list[Exit] = field(default_factory=list)
+    completed: list[Signal] = field(default_factory=list)
+    phases: list[Signal] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)
+    progress: Progress | None = None
+
+    @property
+    def logged(self) -> bool:
+        """Whether any line of this rank was read."""
+        return bool(self.extents)
+
+    @property
+    def killed(self) -> bool:
+        """Whether its launcher or scheduler ended it (SIGTERM, or SIGKILL after an ignored SIGTERM)."""
+        return any(one.killed for one in self.exits)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code where somebody reports one; a kill by the launcher is -15."""
+        codes = [one.code for one in self.exits if one.code is not None]
+        return codes[0] if codes else (-15 if self.killed else None)
+
+    @property
+    def timeouts(self) -> list[Signal]:
+        """Collectives in which this rank waited to the limit."""
+        return [signal for signal in self.derived if signal.event is Event.COLL_TIMEOUT]
+
+    @property
+    def silent(self) -> bool:
+        """Whether lines were read but no failure of any kind is among them."""
+        return self.logged and not (self.own or self.secondary or self.derived)
+
+    @property
+    def last_step(self) -> int | None:
+        """Furthest step that this rank itself printed."""
+        return self.progress.step if self.progress else None
+
+    def last_ns(self, times: Times) -> int | None:
+        """Aligned time of its last stamped line."""
+        moments = [
+            moment.ns
+            for extent in self.extents
+            if extent.last_ns is not None and (moment := times.of_source(extent.source, extent.last_ns)) is not None
+        ]
+        return max(moments) if moments else None
+
+    def last_extent(self, times: Times) -> Extent | None:
+        """The source that holds its last line."""
+        if not self.extents:
+            return None
+        return max(self.extents, key=lambda one: (one.last_ns or 0, one.lines, one.source.path))
+
+
+def is_own_error(signal: Signal) -> bool:
+    """Whether a line can be where a failure started in this process."""
+    return signal.event in PRIMARY_EVENTS and signal.role in (Role.INITIATING, Role.AMBIGUOUS) and not signal.weak
+
+
+def is_echo(signal: Signal) -> bool:
+    """Whether a line follows from a failure elsewhere."""
+    if signal.role is Role.CONTEXT or signal.weak:
+        return False
+    return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
+
+
+def _survivors(timeline: Timeline, times: Times) -> tuple[dict[tuple[int, int | None], Progress], dict[int, list[Progress]]]:
+    by_source: dict[tuple[int, int | None], Progress] = {}
+    by_rank: dict[int, list[Progress]] = defaultdict(list)
+    for one in timeline.progress:
+        by_source[(one.source.id, one.rank)] = one
+        if one.rank is not None:
+            by_rank[one.rank].append(one)
+    return by_source, by_rank
+
+
+def lived_on(
+    signal: Signal,
+    rank: int | None,
+    by_source: dict[tuple[int, int | None], Progress],
+    by_rank: dict[int, list[Progress]],
+    times: Times,
+    later_steps: dict[int, int],
+) -> bool:
+    """Whether the process made progress after an error: later step lines in the same log, or later by its own clock."""
+    if rank is not None:
+        same = by_source.get((signal.source.id, rank))
+        if same is not None and same.attempt == signal.attempt and same.line > signal.last_line:
+            return True
+        when = times.of(signal) if signal.own_stamp else None
+        if when is not None:
+            for other in by_rank.get(rank, ()):
+                if other.attempt != signal.attempt or other.stamp_ns is None or other.source is signal.source:
+                    continue
+                moment = times.of_source(other.source, other.stamp_ns)
+                if moment is not None and moment.ns > when.ns + 5_000_000_000:
+                    return True
+    # one rank speaks for all: a dead rank lets the others finish the steps already under way, not three more
+    return later_steps.get(signal.id, 0) >= 3
+
+
+def build_states(
+    timeline: Timeline, names: Names, times: Times, exits: list[Exit], attempt: int, later_steps: dict[int, int]
+) -> dict[int, RankState]:
+    """States of all ranks of one attempt, by rank."""
+    states = {rank: RankState(rank, attempt, names.host_of(rank, attempt)) for rank in sorted(names.ranks)}
+    for extent in timeline.extents:
+        if extent.attempt == attempt and extent.rank in states:
+            states[extent.rank].extents.append(extent)
+    for step in timeline.progress:
+        if step.attempt == attempt and step.rank in states:
+            state = states[step.rank]
+            if state.progress is None or step.step > state.progress.step:
+                state.progress = step
+    for one in exits:
+        if one.signal.attempt == attempt:
+            for rank in one.ranks:
+                if rank in states:
+                    states[rank].exits.append(one)
+    by_source, by_rank = _survivors(timeline, times)
+    echoed: dict[tuple[int, int], int] = {}
+    for signal in timeline.signals:
+        rank = signal.rank
+        if signal.attempt != attempt or rank is None or rank not in states:
+            continue
+        state = states[rank]
+        if signal.event is Event.COMPLETION and signal.source.kind not in _FRAME_KINDS:
+            state.completed.append(signal)
+        elif signal.event in (Event.PHASE, Event.CHECKPOINT):
+            state.phases.append(signal)
+        elif is_own_error(signal) or is_echo(signal):
+            _take_error(state, signal, lived_on(signal, rank, by_source, by_rank, times, later_steps), echoed)
+    return states
+
+
+def _take_error(state: RankState, signal: Signal, survived: bool, echoed: dict[tuple[int, int], int]) -> None:
+    if survived:
+        state.survived.append(signal)
+        return
+    key = (signal.source.id, state.rank)
+    if is_echo(signal):
+        state.derived.append(signal)
+        echoed.setdefault(key, signal.first_line)
+        return
+    first_echo = echoed.get(key)
+    # the watchdog may print the same error in its own words on the very line of the echo
+    if first_echo is not None and first_echo < signal.first_line:
+        state.secondary.append(signal)
+    else:
+        state.own.append(signal)
