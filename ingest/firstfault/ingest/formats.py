@@ -1,0 +1,54 @@
+"""Owns the public face of line formats: wrappers and headers off a line or off a column of lines, their fields by name.
+
+What the formats are stands in `formats/*.toml`, one file each, and in the folders that FIRSTFAULT_FORMATS names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from . import format_one, format_sniff
+from .format_load import FormatError, load
+from .format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat
+from .format_peel import SCHEMA, Peeler
+
+__all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
+
+
+class Formats:
+    """All formats in the order in which they are tried."""
+
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        self.formats, self._key = load(folders)
+
+    @cached_property
+    def _peeler(self) -> Peeler:
+        return Peeler(self.formats, self._key)
+
+    def example_lines(self) -> pl.Series:
+        """The lines that the formats give as examples and as near misses."""
+        return pl.Series([it.line for one in self.formats for it in (*one.match, *one.no_match)], dtype=pl.String)
+
+    def sniff(self, sample_lines: Sequence[str], path: str = "") -> SourceFormat:
+        """What is decided once for a source, from a sample of its lines: head, middle and end, some hundred of them."""
+        return format_sniff.sniff(self.formats, sample_lines, path)
+
+    def peel(self, line: str, context: SourceFormat = PLAIN) -> Peeled:
+        """One line with all its fields."""
+        return format_one.peel(self.formats, line, context)
+
+    def peel_many(
+        self,
+        text: pl.Series,
+        source: SourceFormat | Sequence[SourceFormat] = PLAIN,
+        source_of: NDArray[np.integer] | None = None,
+    ) -> pl.DataFrame:
+        """The columns of `SCHEMA` for lines without their ends, of one source or, with `source_of`, of many."""
+        sources = [source] if isinstance(source, SourceFormat) else list(source)
+        return self._peeler.peel(text, sources or [PLAIN], None if source_of is None else source_of.astype(np.intp))
