@@ -1,0 +1,162 @@
+"""The whole stage: a timeline in, candidates for each attempt, one `Diagnosis` out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from firstfault.catalog.model import Event
+from firstfault.correlate.attempts import attempts_of
+from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.collectives import read_collectives
+from firstfault.correlate.diagnosis import Diagnosis
+from firstfault.correlate.exits import Exit, read_exits
+from firstfault.correlate.from_launchers import ownerless_errors
+from firstfault.correlate.from_machines import (
+    authored_actions,
+    device_faults,
+    link_faults,
+    lost_nodes,
+    oom_kills,
+    slow_places,
+    storage,
+)
+from firstfault.correlate.from_ranks import own_errors, reported_ends
+from firstfault.correlate.from_waits import (
+    absent_by_counters,
+    mute_ranks,
+    named_absent,
+    nobody_missing,
+    odd_operations,
+    stuck_in_completed,
+    unlogged,
+)
+from firstfault.correlate.health import outlives, proof
+from firstfault.correlate.load import Timeline, load
+from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.names import Names
+from firstfault.correlate.owners import owned
+from firstfault.correlate.ranking import Ranked, rank
+from firstfault.correlate.states import build_states
+from firstfault.correlate.times import Times
+from firstfault.correlate.window import Window
+
+
+@dataclass(slots=True)
+class AttemptResult:
+    """One attempt, judged."""
+
+    attempt: int
+    view: View
+    ranked: Ranked
+    healthy: list[Signal]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything in this attempt says that it did not end well."""
+        return not self.healthy and bool(self.ranked.open or self.view.failing())
+
+
+@dataclass(slots=True)
+class Correlation:
+    """Everything the stage worked out, before it is put into words."""
+
+    timeline: Timeline
+    names: Names
+    times: Times
+    attempts: list[AttemptResult]
+
+
+def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, int]:
+    """For each error signal: how many distinct steps its log shows after it, by the same rank or by a rank that speaks for all."""
+    rows = con.execute(
+        """
+        WITH errors AS (
+            SELECT signal_id, source_id, coalesce(last_line, line) AS line, rank FROM signal_rows
+            WHERE entry IS NOT NULL AND role IN ('initiating', 'ambiguous') AND NOT coalesce(weak, FALSE)
+            QUALIFY row_number() OVER (PARTITION BY source_id, rank, entry ORDER BY line DESC) <= 200
+        )
+        SELECT e.signal_id, count(DISTINCT p.step)
+        FROM errors e JOIN progress p ON p.source_id = e.source_id AND p.line > e.line
+        GROUP BY e.signal_id ORDER BY e.signal_id
+        """
+    ).fetchall()
+    return {int(signal): int(count) for signal, count in rows}
+
+
+def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
+    """Judge every attempt of a timeline."""
+    timeline = load(con)
+    names = Names(timeline)
+    times = Times(timeline)
+    exits = read_exits(timeline.signals, names)
+    signals = owned(timeline.signals, names, exits)
+    steps = later_steps(con)
+    results = [_attempt(timeline, names, times, exits, signals, steps, number) for number in attempts_of(timeline)]
+    return Correlation(timeline, names, times, results)
+
+
+def _attempt(
+    timeline: Timeline,
+    names: Names,
+    times: Times,
+    exits: list[Exit],
+    signals: tuple[Signal, ...],
+    steps: dict[int, int],
+    number: int,
+) -> AttemptResult:
+    mine = [signal for signal in signals if signal.attempt == number]
+    scoped = Timeline(
+        sources=timeline.sources,
+        signals=tuple(mine),
+        extents=timeline.extents,
+        progress=timeline.progress,
+        identities=timeline.identities,
+        marks=timeline.marks,
+        host_lines=timeline.host_lines,
+        clock_spans=timeline.clock_spans,
+        problems=timeline.problems,
+        lines=timeline.lines,
+    )
+    states = build_states(scoped, names, times, exits, number, steps)
+    groups, collectives = read_collectives(mine, states, names)
+    view = View(number, timeline, names, times, mine, states, exits, groups, collectives, steps)
+    window = Window(timeline, times, states)
+    candidates: list[Candidate] = []
+    for source in (own_errors, reported_ends, absent_by_counters, odd_operations, named_absent, mute_ranks, stuck_in_completed, nobody_missing, unlogged, ownerless_errors):
+        candidates.extend(source(view))
+    for outside in (oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
+        candidates.extend(outside(view, window))
+    done = proof(view)
+    ranked = rank(view, candidates)
+    healthy = done if done and outlives(view, done) else []
+    return AttemptResult(number, view, ranked, healthy)
+
+
+def diagnose(database: Path | str) -> Diagnosis:
+    """Diagnose the job of a timeline file."""
+    from firstfault.correlate.verdict import compose
+
+    con = duckdb.connect(str(database), read_only=True)
+    try:
+        return compose(correlate(con))
+    finally:
+        con.close()
+
+
+def first_progress_loss(results: list[AttemptResult]) -> AttemptResult | None:
+    """The attempt whose root is the job's: the first that failed; None where none did."""
+    return next((result for result in results if result.failed), None)
+
+
+def echo_moment(view: View) -> Moment | None:
+    """The earliest line that only follows a failure."""
+    moments = [
+        moment
+        for state in view.states.values()
+        for signal in state.derived
+        if signal.event is not Event.SIGNAL_RECEIVED and (moment := view.times.of(signal)) is not None
+    ]
+    return min(moments, default=None)

@@ -1,0 +1,60 @@
+"""Candidates that belong to no rank: launchers that could not start, rendezvous that nobody joined, configuration common to all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from firstfault.catalog.model import FALLBACK_ENTRIES, Role
+from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.from_machines import host_of_signal
+from firstfault.correlate.from_ranks import earliest, error_kind
+from firstfault.correlate.model import Signal
+from firstfault.correlate.states import is_own_error
+
+_LAUNCHER_CLASSES = frozenset(
+    {"port-in-use", "master-unreachable", "rendezvous-timeout", "agent-failure", "store-lost", "network-interface-misconfigured"}
+)
+
+
+def ownerless_errors(view: View) -> Iterator[Candidate]:
+    """Errors whose rank nothing tells, by kind."""
+    kinds: dict[tuple[str, str, str], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if signal.rank is None and is_own_error(signal) and view.later_steps.get(signal.id, 0) < 3:
+            kinds[error_kind(signal)].append(signal)
+    for _, signals in sorted(kinds.items()):
+        yield _from_errors(view, signals)
+
+
+def _from_errors(view: View, signals: list[Signal]) -> Candidate:
+    signals = sorted(signals, key=lambda one: one.place)
+    first = signals[0]
+    hosts = sorted({host for one in signals if (host := host_of_signal(view, one))})
+    cls = first.cls or "python-exception"
+    launcher = cls in _LAUNCHER_CLASSES or first.source.kind == "launcher"
+    ambiguous = all(one.role is Role.AMBIGUOUS for one in signals)
+    fallback = first.entry is None or first.entry in FALLBACK_ENTRIES
+    if ambiguous:
+        rule = "own-error-ambiguous"
+    elif launcher and not fallback:
+        rule = "launcher-error"
+    else:
+        rule = "own-error"
+    every = view.names.all_hosts()
+    candidate = Candidate(
+        rule=rule,
+        cls=cls,
+        entry=first.entry,
+        component="launcher" if launcher else "job",
+        ranks=(),
+        hosts=tuple(hosts) if len(hosts) == 1 or (len(hosts) < len(every)) else (),
+        base=BASE[rule] - (0.4 if fallback and rule == "own-error" else 0.0),
+        signals=[(one, "an error of the launcher" if launcher else "an error whose rank the log does not tell") for one in signals[:6]],
+        moment=earliest(view, signals),
+    )
+    copies = len({(one.source.id, one.line) for one in signals})
+    if copies >= max(2, len(view.states)) and len(view.states) > 1:
+        candidate.common = True
+        candidate.for_.append(f"it is printed {copies} times, as often as there are ranks")
+    return candidate

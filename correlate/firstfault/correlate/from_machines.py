@@ -1,0 +1,296 @@
+"""Candidates from outside the ranks: kernel, devices, links, nodes, storage, schedulers; joined to ranks by identity.
+
+Identity outranks time: a bus id, a process id or a host name ties a kernel line to a rank where clocks disagree or where
+the kernel prints only its uptime. Time serves to set apart what lies surely outside the run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from firstfault.catalog.model import Event, Role
+from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.from_ranks import earliest
+from firstfault.correlate.model import Signal, parse_ranks
+from firstfault.correlate.window import Window
+
+_WORKER_NAMES = ("python", "pt_main", "pt_data", "ray::", "torchrun", "train", "deepspeed", "accelerate", "vllm", "megatron")
+
+
+def host_of_signal(view: View, signal: Signal) -> str | None:
+    """The host that a machine line is about: the one it names, else the one that wrote it, else the only one."""
+    for name in ("host", "node", "pod", "instance", "ip"):
+        value = signal.captures.get(name)
+        if value and not value.startswith("<"):
+            return view.names.canonical(value)
+    found = signal.host or signal.source.host
+    if found:
+        return view.names.canonical(found)
+    every = view.names.all_hosts()
+    return every[0] if len(every) == 1 else None
+
+
+def _usable(signal: Signal, event: Event) -> bool:
+    return signal.event is event and signal.role in (Role.INITIATING, Role.AMBIGUOUS) and not signal.weak
+
+
+def _suffers(view: View, rank: int) -> bool:
+    """Whether a rank shows a fate of its own: an own error, silence, or an end by a signal."""
+    state = view.states.get(rank)
+    if state is None:
+        return False
+    return bool(state.own) or not state.derived or state.exit_code in (-9, -7, -11)
+
+
+def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
+    """Processes that the kernel, a cgroup or a memory monitor killed."""
+    victims: dict[tuple[str | None, int | None], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if _usable(signal, Event.OOM_KILL) and not window.stale(signal):
+            victims[(host_of_signal(view, signal), signal.number("victim_pid") or signal.number("pid"))].append(signal)
+    named_hosts = {host for host, pid in victims if pid is not None}
+    for (host, pid), signals in sorted(victims.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
+        if pid is None and host in named_hosts:
+            continue
+        yield from _from_victim(view, host, pid, signals)
+
+
+def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Signal]) -> Iterator[Candidate]:
+    signals = sorted(signals, key=lambda one: ("Kill" not in one.text, one.place))
+    process = next((name for one in signals if (name := one.captures.get("process"))), "")
+    rank = view.names.rank_of_pid(host, pid) if pid is not None else None
+    how = f"process id {pid} is rank {rank}" if rank is not None else ""
+    if rank is None:
+        for one in signals:
+            listed = parse_ranks(one.captures.get("ranks", ""))
+            if len(listed) == 1:
+                rank, how = listed[0], "the line names the rank"
+    lost = _lost_on(view, host)
+    if rank is None and (not process or process.startswith(_WORKER_NAMES)) and len(lost) == 1:
+        rank, how = lost[0], f"rank {lost[0]} is the only one of {host} that was killed or fell silent"
+    if rank is None and process and not process.startswith(_WORKER_NAMES):
+        return
+    ranks = (rank,) if rank is not None else ()
+    candidate = Candidate(
+        rule="oom-kill",
+        cls=signals[0].cls or "host-oom-kill",
+        entry=signals[0].entry,
+        component="rank" if ranks else "host",
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
+        base=BASE["oom-kill"] if ranks else BASE["device-fault-unjoined"] + (0.6 if lost else 0.0),
+        signals=[(one, "the killer's own record") for one in signals[:4]],
+        moment=earliest(view, signals),
+    )
+    if how:
+        candidate.for_.append(how)
+    if rank is not None:
+        state = view.states.get(rank)
+        for end in state.exits if state else ():
+            if not end.killed:
+                candidate.support(end.signal, "the launcher saw it end by a signal")
+        if state and state.derived and not state.own and state.exit_code not in (-9,):
+            candidate.base -= 1.0
+            candidate.against.append(f"rank {rank} also printed errors that only follow a failure elsewhere")
+    yield candidate
+
+
+def _lost_on(view: View, host: str | None) -> list[int]:
+    """Ranks of a host that were killed by SIGKILL, else those that simply end, else those whose data worker was killed."""
+    ranks = view.names.ranks_of_host(host, view.attempt) if host else tuple(view.states)
+    states = [view.states[rank] for rank in ranks if rank in view.states]
+    killed = [state.rank for state in states if any(one.died_by == 9 and not one.killed for one in state.exits)]
+    if killed:
+        return killed
+    worker = [state.rank for state in states if any(one.cls in ("dataloader-worker-died", "host-oom-kill") for one in state.own)]
+    if worker:
+        return worker
+    return [state.rank for state in states if state.silent and not state.completed and not state.killed]
+
+
+def device_faults(view: View, window: Window) -> Iterator[Candidate]:
+    """Faults of one device or host that its driver or kernel reports."""
+    devices: dict[tuple[str | None, str], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if _usable(signal, Event.NODE_FAULT) and not window.stale(signal):
+            device = signal.captures.get("bus_id") or signal.captures.get("gpu") or signal.captures.get("device") or ""
+            devices[(host_of_signal(view, signal), device)].append(signal)
+    for (host, device), signals in sorted(devices.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        yield _from_device(view, host, device, signals)
+
+
+def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[int | None, str]:
+    for one in signals:
+        if one.rank is not None:
+            return one.rank, f"rank {one.rank} itself reports it"
+        bus = one.captures.get("bus_id")
+        if bus and (rank := view.names.rank_of_bus(host, bus)) is not None:
+            return rank, f"device {bus} is rank {rank}"
+    for one in signals:
+        pid = one.number("pid")
+        if pid is not None and (rank := view.names.rank_of_pid(host, pid)) is not None:
+            return rank, f"process id {pid} is rank {rank}"
+        gpu = one.number("gpu")
+        if gpu is not None and host is not None and (rank := view.names.rank_of_gpu(host, gpu)) is not None:
+            return rank, f"GPU {gpu} of {host} is rank {rank}"
+    return None, ""
+
+
+def _from_device(view: View, host: str | None, device: str, signals: list[Signal]) -> Candidate:
+    sure = [one for one in signals if one.role is Role.INITIATING]
+    first = (sure or signals)[0]
+    rank, how = _device_rank(view, host, signals)
+    ranks = (rank,) if rank is not None else ()
+    base = BASE["device-fault"] if ranks else BASE["device-fault-unjoined"]
+    if not sure:
+        base -= 1.2
+    candidate = Candidate(
+        rule="device-fault",
+        cls=first.cls or "gpu-xid-other",
+        entry=first.entry,
+        component="gpu" if device else "host",
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
+        base=base,
+        signals=[(one, "the driver's or kernel's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:4]],
+        moment=earliest(view, sure or signals),
+    )
+    if how:
+        candidate.for_.append(how)
+    if rank is not None:
+        if _suffers(view, rank):
+            candidate.for_.append(f"rank {rank} shows it: an error of its own, silence or a sudden end")
+            for one in view.states[rank].own[:2] if rank in view.states else ():
+                candidate.support(one, "the error of the rank on that device")
+        elif view.states[rank].derived:
+            candidate.base -= 1.5
+            candidate.against.append(f"rank {rank} went on to wait like the others")
+    return candidate
+
+
+def link_faults(view: View, window: Window) -> Iterator[Candidate]:
+    """Ports, links and adapters that report their own failure, by host."""
+    hosts: dict[str | None, list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if _usable(signal, Event.LINK_FAULT) and not window.stale(signal):
+            host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else host_of_signal(view, signal)
+            hosts[host].append(signal)
+    for host, signals in sorted(hosts.items(), key=lambda item: item[0] or ""):
+        sure = [one for one in signals if one.role is Role.INITIATING]
+        ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
+        first = (sure or signals)[0]
+        yield Candidate(
+            rule="link-fault",
+            cls=first.cls or "ib-link-failure",
+            entry=first.entry,
+            component="network",
+            ranks=ranks,
+            hosts=(host,) if host else (),
+            base=BASE["link-fault"] if sure else BASE["own-error-ambiguous"],
+            signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
+            moment=earliest(view, sure or signals),
+        )
+
+
+def storage(view: View, window: Window) -> Iterator[Candidate]:
+    """File systems that stall or fail, by server or path; no rank is blamed for them."""
+    places: dict[tuple[str, str], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        own = signal.event is Event.IO_ERROR and signal.rank is None
+        if (_usable(signal, Event.IO_STALL) or (own and _usable(signal, Event.IO_ERROR))) and not window.stale(signal):
+            places[(signal.cls or "", signal.captures.get("server") or signal.captures.get("path") or "")].append(signal)
+    for (cls, _), signals in sorted(places.items()):
+        hosts = {host for one in signals if (host := host_of_signal(view, one))}
+        first = signals[0]
+        yield Candidate(
+            rule="io-stall",
+            cls=cls or "filesystem-io-error",
+            entry=first.entry,
+            component="storage",
+            ranks=(),
+            hosts=tuple(sorted(hosts)) if len(hosts) == 1 else (),
+            base=BASE["io-stall"],
+            signals=[(one, "the file system's own report") for one in signals[:6]],
+            moment=earliest(view, signals),
+        )
+
+
+def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
+    """Nodes that a scheduler, a platform or their own kernel declares lost."""
+    hosts: dict[str, list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if not _usable(signal, Event.NODE_LOST) or window.stale(signal):
+            continue
+        host = host_of_signal(view, signal)
+        for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
+            hosts[view.names.canonical(name)].append(signal)
+    for host, signals in sorted(hosts.items()):
+        ranks = view.names.ranks_of_host(host, view.attempt)
+        if view.states and not ranks and view.names.all_hosts():
+            continue
+        yield Candidate(
+            rule="node-lost",
+            cls=signals[0].cls or "host-down",
+            entry=signals[0].entry,
+            component="host",
+            ranks=ranks,
+            hosts=(host,),
+            base=BASE["node-lost"],
+            signals=[(one, "the platform's word on this node") for one in signals[:6]],
+            moment=earliest(view, signals),
+        )
+
+
+def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
+    """Actions of a scheduler or platform that state their reason."""
+    actions: dict[tuple[str, str | None], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if _usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
+            pod = signal.captures.get("pod")
+            place = host_of_signal(view, signal) if pod or signal.cls == "pod-evicted" else None
+            actions[(signal.cls or "cancelled-by-user", place)].append(signal)
+    for (cls, host), signals in sorted(actions.items(), key=lambda item: (item[0][0], item[0][1] or "")):
+        ranks = view.names.ranks_of_host(host, view.attempt) if host else ()
+        if host and len(ranks) == len(view.states):
+            ranks = ranks if cls == "pod-evicted" else ()
+        sure = [one for one in signals if one.role is Role.INITIATING]
+        first = (sure or signals)[0]
+        candidate = Candidate(
+            rule="authored-action",
+            cls=cls,
+            entry=first.entry,
+            component="scheduler" if not ranks else "host",
+            ranks=ranks,
+            hosts=(host,) if host and ranks else (),
+            base=BASE["authored-action"] if sure else BASE["own-error-ambiguous"],
+            signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
+            moment=earliest(view, sure or signals),
+        )
+        yield candidate
+
+
+def slow_places(view: View, window: Window) -> Iterator[Candidate]:
+    """Devices and ranks that are measured slower than the others."""
+    places: dict[tuple[str | None, int | None], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if _usable(signal, Event.SLOW) and not window.stale(signal):
+            host = host_of_signal(view, signal)
+            rank = signal.rank
+            gpu = signal.number("gpu")
+            if rank is None and gpu is not None and host is not None:
+                rank = view.names.rank_of_gpu(host, gpu)
+            places[(host, rank)].append(signal)
+    for (host, rank), signals in sorted(places.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
+        ranks = (rank,) if rank is not None else ()
+        yield Candidate(
+            rule="straggler",
+            cls=signals[0].cls or "straggler",
+            entry=signals[0].entry,
+            component="gpu" if signals[0].cls == "gpu-thermal-or-power" else "rank",
+            ranks=ranks,
+            hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
+            base=BASE["straggler"],
+            signals=[(one, "measured slower than its peers") for one in signals[:6]],
+            moment=earliest(view, signals),
+        )

@@ -1,0 +1,205 @@
+"""Candidates from the ranks themselves: their own errors, and ends that a launcher or scheduler reports."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
+from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.states import RankState
+
+_SIGNAL_CLASS = {9: "process-killed", 11: "process-segfault", 7: "process-segfault", 4: "process-segfault", 8: "process-segfault", 6: "process-segfault"}
+_SIGNAL_ENTRY = {9: "process-sigkill"}
+
+
+def root_error(errors: list[Signal]) -> Signal:
+    """The error of a rank that says most about what failed first in it.
+
+    The first error counts, but an exception nobody knows more about gives way to a catalogued one of the same record
+    or right behind it: the wrapper comes first where a worker's error is raised again by its parent.
+    """
+    first = errors[0]
+    if first.entry is not None and first.entry not in FALLBACK_ENTRIES and first.role is Role.INITIATING:
+        return first
+    near = [one for one in errors if one.source is first.source and one.first_line <= first.last_line + 60] or [first]
+    known = [one for one in near if one.entry is not None and one.entry not in FALLBACK_ENTRIES]
+    sure = [one for one in known if one.role is Role.INITIATING]
+    return (sure or known or [first])[0]
+
+
+def error_kind(signal: Signal) -> tuple[str, str, str]:
+    """What makes two errors the same failure: class, entry, and for fallbacks the exception's name."""
+    fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
+    return (signal.cls or "python-exception", signal.entry or "", signal.captures.get("exception", "") if fallback else "")
+
+
+def earliest(view: View, signals: list[Signal]) -> Moment | None:
+    """The earliest moment of some signals."""
+    moments = [moment for signal in signals if (moment := view.times.of(signal)) is not None]
+    return min(moments, default=None)
+
+
+def own_errors(view: View) -> Iterator[Candidate]:
+    """One candidate for each kind of error that ranks raised themselves."""
+    kinds: dict[tuple[str, str, str], list[tuple[RankState, Signal]]] = defaultdict(list)
+    for state in view.states.values():
+        if state.own:
+            signal = root_error(state.own)
+            kinds[error_kind(signal)].append((state, signal))
+    for _, found in sorted(kinds.items()):
+        yield _from_errors(view, found)
+
+
+def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate:
+    signals = [signal for _, signal in found]
+    ranks = tuple(sorted(state.rank for state, _ in found))
+    first = signals[0]
+    witnessed = [state for state, _ in found if _second_witness(view, state)]
+    ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
+    rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
+    base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
+    candidate = Candidate(
+        rule=rule,
+        cls=first.cls or "python-exception",
+        entry=first.entry,
+        component=_component(first),
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt),
+        base=base,
+        signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
+        moment=earliest(view, signals),
+    )
+    if witnessed:
+        candidate.for_.append("a second witness: its exit code, or peers that wait for it")
+    for state, signal in found:
+        for other in state.own:
+            if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
+                candidate.support(other, "the same rank, right with it")
+    return spread(view, candidate)
+
+
+def _component(signal: Signal) -> str:
+    if signal.event is Event.CUDA_ERROR:
+        return "gpu"
+    return "rank"
+
+
+def spread(view: View, candidate: Candidate) -> Candidate:
+    """Decide what a failure of many ranks means: common to all, to one host, or still some ranks."""
+    logged = [state.rank for state in view.logged()] or sorted(view.states)
+    hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    share = len(candidate.ranks) / max(1, len(logged))
+    several_hosts = len(set(candidate.hosts)) > 1 or len(hosts) <= 1
+    world = max(len(view.states), len(logged))
+    everyone = len(candidate.ranks) >= world and world > 1
+    if everyone or (share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)):
+        candidate.common = True
+        candidate.scope_ranks = candidate.ranks
+        candidate.for_.append(f"{len(candidate.ranks)} of {len(logged)} ranks raise it: the cause is common to them")
+        candidate.rule = "common-error" if candidate.base > BASE["own-error-ambiguous"] else candidate.rule
+        candidate.base = max(candidate.base, BASE["common-error"] if candidate.rule == "common-error" else candidate.base)
+        candidate.ranks = ()
+        candidate.component = "job"
+        if len(hosts) > 1:
+            candidate.hosts = ()
+    elif len(candidate.hosts) == 1 and len(hosts) > 1 and len(candidate.ranks) > 1:
+        of_host = view.names.ranks_of_host(candidate.hosts[0], view.attempt)
+        if len(of_host) == len(candidate.ranks):
+            candidate.component = "host"
+            candidate.for_.append("every rank of this host and of no other raises it")
+    return candidate
+
+
+def _few_first(candidate: Candidate, view: View) -> bool:
+    """Whether one rank raised the error clearly before the others did, by their own clocks or steps."""
+    moments = sorted(
+        (moment, signal.rank)
+        for signal, _ in candidate.signals
+        if signal.own_stamp and (moment := view.times.of(signal)) is not None and signal.rank is not None
+    )
+    return len(moments) >= 2 and moments[0][0].surely_before(moments[1][0]) and moments[1][0].ns - moments[0][0].ns > 30_000_000_000
+
+
+def _second_witness(view: View, state: RankState) -> bool:
+    if any(one.code not in (None, 0) and not one.killed for one in state.exits):
+        return True
+    others_wait = any(
+        state.rank in one.absent or (one.waiters and state.rank not in one.waiters and state.rank in one.group.members)
+        for one in view.collectives
+    )
+    if others_wait:
+        return True
+    alone = not any(other.derived for other in view.states.values() if other.rank != state.rank)
+    return alone and len(view.states) == 1
+
+
+def reported_ends(view: View) -> Iterator[Candidate]:
+    """Candidates from exit reports of ranks that raised nothing themselves."""
+    by_signal: dict[tuple[str, int], list[tuple[RankState, Signal, bool]]] = defaultdict(list)
+    for state in view.states.values():
+        if state.own:
+            continue
+        ends = [one for one in state.exits if one.code not in (None, 0) and not one.killed]
+        if not ends:
+            continue
+        end = next((one for one in ends if one.first), ends[0])
+        code = end.code or 0
+        by_signal[(view.names.host_of(state.rank, view.attempt) or "", code)].append((state, end.signal, end.oom))
+    for (host, code), found in sorted(by_signal.items(), key=lambda item: item[0]):
+        candidate = _from_end(view, host, code, found)
+        if candidate:
+            yield candidate
+
+
+def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Signal, bool]]) -> Candidate | None:
+    ranks = tuple(sorted(state.rank for state, _, _ in found))
+    echoes = [state for state, _, _ in found if state.derived or state.secondary]
+    number = -code if code < 0 else 0
+    oom = any(flag for _, _, flag in found)
+    signals = [signal for _, signal, _ in found]
+    why = f"its launcher reports {'signal ' + str(number) if number else 'exit code ' + str(code)}"
+    if oom:
+        cls, entry, rule, base = "host-oom-kill", "slurm-oom-kill", "oom-kill", BASE["oom-kill"]
+    elif number in (11, 7, 4, 8):
+        cls, entry, rule, base = "process-segfault", "process-segfault", "exit-code", BASE["exit-code"]
+    elif number == 9:
+        cls, entry, rule, base = "process-killed", "process-sigkill", "killed-by-signal", BASE["killed-by-signal"]
+    elif number == 6:
+        if len(echoes) == len(found):
+            return None
+        cls, entry, rule, base = "process-segfault", None, "bare-abort", BASE["bare-abort"]
+    elif number:
+        cls, entry, rule, base = "process-killed", None, "unauthored-signal", BASE["unauthored-signal"]
+    else:
+        quiet = [state for state, _, _ in found if not (state.derived or state.secondary)]
+        if not quiet:
+            return None
+        ranks = tuple(sorted(state.rank for state in quiet))
+        cls, entry, rule, base = "python-exception", None, "exit-code", BASE["own-error-ambiguous"]
+    if echoes and number in (9, 11, 7, 4, 8) and len(echoes) == len(found):
+        base -= 1.2
+    candidate = Candidate(
+        rule=rule,
+        cls=cls,
+        entry=entry,
+        component="rank",
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
+        base=base,
+        signals=[(signal, why) for signal in sorted(signals, key=lambda one: one.place)[:6]],
+        moment=earliest(view, signals),
+    )
+    for state, _, _ in found:
+        for end in state.exits:
+            if end.signal not in signals:
+                candidate.support(end.signal, why)
+    if len(ranks) >= 2 and number in (11, 7, 9) and not oom:
+        return spread(view, candidate)
+    return candidate
+
+
+def first_failed_counts(view: View) -> Counter[int]:
+    """How often each rank is the one that a launcher names first."""
+    return Counter(rank for one in view.exits if one.first and not one.killed for rank in one.ranks)

@@ -1,0 +1,338 @@
+"""Candidates from absence: who never came to the collective that the others wait in, who called something else, which host fell silent.
+
+Absence is evidence only where presence would have shown: a rank that was killed before it was due to speak proves nothing,
+nor does a rank without a log (refusals 2, 7 and 12 of the causal model).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from math import log2
+
+from firstfault.catalog.model import Event
+from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.collectives import WORLD, Collective
+from firstfault.correlate.model import Moment, Signal, parse_ranks
+from firstfault.correlate.states import RankState
+
+_SECOND = 1_000_000_000
+_FINGERPRINT = re.compile(
+    r"Rank (\d+) is running collective: (CollectiveFingerPrint\([^)]{0,600}\)[^,]{0,100}), but "
+    r"Rank (\d+) is running collective: (CollectiveFingerPrint\([^)]{0,600}\))"
+)
+
+
+def waiting_moment(view: View) -> Moment | None:
+    """When the first rank that waits to the limit began to wait: the time of its line less what it says it waited."""
+    starts = []
+    for one in view.collectives:
+        for signal in one.waiters.values():
+            moment = view.times.of(signal)
+            waited = signal.number("elapsed_ms") or signal.number("timeout_ms") or 0
+            if moment is not None:
+                starts.append(Moment(moment.ns - waited * 1_000_000, moment.bound_ns))
+    return min(starts, default=None)
+
+
+def _place(view: View, ranks: tuple[int, ...]) -> tuple[str, ...]:
+    return view.names.rank_hosts(ranks, view.attempt)
+
+
+def _last_lines(view: View, ranks: tuple[int, ...]) -> list[tuple[Signal, str]]:
+    """What silent ranks said last: the phase they had begun."""
+    found = []
+    for rank in ranks[:8]:
+        state = view.states.get(rank)
+        if state and state.phases:
+            last = max(state.phases, key=lambda one: (one.stamp_ns or 0, one.line))
+            found.append((last, f"the last thing that rank {rank} says it began"))
+    return found
+
+
+def _absentees(view: View, rule: str, ranks: tuple[int, ...], base: float, cls: str = "collective-rank-absent") -> Candidate:
+    penalty = log2(len(ranks)) if len(ranks) > 1 and rule in ("mute", "behind", "unlogged") else 0.0
+    return Candidate(
+        rule=rule,
+        cls=cls,
+        entry="pgnccl-watchdog-timeout" if cls == "collective-rank-absent" else None,
+        component="rank",
+        ranks=ranks,
+        hosts=_place(view, ranks),
+        base=base - penalty,
+        signals=_last_lines(view, ranks),
+        moment=waiting_moment(view),
+    )
+
+
+def absent_by_counters(view: View) -> Iterator[Candidate]:
+    """Ranks whose own counters, or whose flight recorder, show that they never enqueued what the others wait in."""
+    for one in view.collectives:
+        if not one.absent or not one.waiters:
+            continue
+        members = one.group.members or frozenset({*one.absent, *one.waiters})
+        ranks = tuple(sorted(one.absent))
+        rule = "absent" if len(ranks) <= max(1, len(members) // 2) else "behind"
+        recorded = all(signal.source.kind == "flight-recorder" for signal in one.absent.values())
+        candidate = _absentees(view, rule, ranks, BASE["nothing-enqueued"] if recorded and rule == "absent" else BASE[rule])
+        for rank, signal in sorted(one.absent.items())[:4]:
+            candidate.signals.insert(0, (signal, f"rank {rank} had enqueued {signal.captures.get('last_enqueued')}, the others wait in #{one.seq}"))
+        candidate.for_.append(f"{len(one.waiters)} ranks wait in {one.label}; rank {_list(ranks)} never enqueued it")
+        yield candidate
+
+
+def _list(ranks: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
+
+
+def odd_operations(view: View) -> Iterator[Candidate]:
+    """Ranks that called another operation, or the same with another size, than the rest of the group."""
+    for one in view.collectives:
+        if not one.odd:
+            continue
+        ranks = tuple(sorted(one.odd))
+        candidate = _absentees(view, "odd-operation", ranks, BASE["odd-operation"], "collective-desync")
+        candidate.entry = None
+        usual = Counter(one.ops.values()).most_common(1)[0][0]
+        candidate.signals = [(signal, f"rank {rank} called {one.ops[rank]}, the others {usual}") for rank, signal in sorted(one.odd.items())[:4]]
+        candidate.for_.append(f"in {one.label} rank {_list(ranks)} called {one.ops[ranks[0]]}, the others {usual}")
+        yield candidate
+    yield from _fingerprints(view)
+
+
+def _fingerprints(view: View) -> Iterator[Candidate]:
+    seen: dict[int, str] = {}
+    lines: dict[int, Signal] = {}
+    every: list[Signal] = []
+    for signal in view.signals:
+        if signal.event is not Event.DESYNC or "CollectiveFingerPrint" not in signal.text:
+            continue
+        every.append(signal)
+        for match in _FINGERPRINT.finditer(signal.text):
+            for rank, print_ in ((int(match[1]), match[2]), (int(match[3]), match[4])):
+                seen.setdefault(rank, re.sub(r"SequenceNumber=\d+,? ?", "", print_))
+                lines.setdefault(rank, signal)
+        if signal.rank is not None:
+            lines[signal.rank] = signal
+    votes = Counter(seen.values())
+    if len(votes) < 2:
+        return
+    (top, most), *others = votes.most_common()
+    rest = sum(count for _, count in others)
+    if most <= rest:
+        ranks: tuple[int, ...] = ()
+        base = BASE["own-error-ambiguous"]
+    else:
+        ranks = tuple(sorted(rank for rank, print_ in seen.items() if print_ != top))
+        base = BASE["odd-operation"] + 0.6
+    candidate = _absentees(view, "odd-operation", ranks, base, "collective-desync")
+    candidate.entry = every[0].entry
+    evidence = [lines[rank] for rank in ranks if rank in lines] + every
+    candidate.signals = [(signal, "compares what two ranks called") for signal in dict.fromkeys(evidence)][:6]
+    candidate.moment = min((m for s in every if (m := view.times.of(s)) is not None), default=None)
+    if ranks:
+        candidate.for_.append(f"{most} ranks called the same, rank {_list(ranks)} something else")
+    else:
+        candidate.missing = "which of the two operations the step should have called at that point (its source, or a flight recorder of a sister group)"
+    yield candidate
+
+
+def named_absent(view: View) -> Iterator[Candidate]:
+    """Ranks that a report names as missing: monitoredBarrier on rank 0, desync debug, RAS."""
+    votes: dict[tuple[int, ...], list[Signal]] = {}
+    for signal in view.signals:
+        if signal.event is not Event.ABSENT or signal.weak:
+            continue
+        listed = signal.captures.get("ranks") or signal.captures.get("pg_ranks") or signal.captures.get("comm_ranks") or signal.captures.get("peer_rank")
+        ranks = tuple(rank for rank in parse_ranks(listed or "") if rank in view.states)
+        if ranks and len(ranks) < max(2, len(view.states)):
+            votes.setdefault(ranks, []).append(signal)
+    for ranks, signals in sorted(votes.items()):
+        candidate = _absentees(view, "named-absent", ranks, BASE["named-absent"])
+        candidate.entry = signals[0].entry
+        candidate.signals = [(signal, "names who did not come") for signal in signals[:4]] + candidate.signals
+        yield candidate
+
+
+def mute_ranks(view: View) -> Iterator[Candidate]:
+    """Ranks that say nothing of a failure while all others do, and that had the time to."""
+    echoing = [state for state in view.states.values() if state.derived or state.secondary]
+    mute = [state for state in view.logged() if state.silent]
+    if not echoing or not mute:
+        return
+    by_host: dict[str | None, list[RankState]] = {}
+    for state in mute:
+        by_host.setdefault(state.host, []).append(state)
+    silent = silent_hosts(view, by_host)
+    yield from silent
+    covered = {rank for one in silent for rank in one.scope_ranks}
+    tiers: dict[int, list[RankState]] = {}
+    for state in mute:
+        if state.rank not in covered:
+            tiers.setdefault(_tier(view, state, echoing), []).append(state)
+    best = max(tiers, default=0)
+    if best <= 0:
+        return
+    chosen = tiers[best]
+    if len(chosen) > max(1, len(view.logged()) // 2):
+        return
+    ranks = tuple(sorted(state.rank for state in chosen))
+    left_early = best == 3
+    candidate = _absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
+    for state in chosen[:6]:
+        extent = state.last_extent(view.times)
+        if extent:
+            candidate.for_.append(f"rank {state.rank} prints nothing after {extent.source.path}:{extent.last_line}")
+        for end in state.exits[:1]:
+            candidate.support(end.signal, "it was still there when its launcher ended it")
+    for one in view.collectives:
+        for rank, signal in sorted(one.waiters.items())[:2]:
+            candidate.support(signal, f"rank {rank} waits in {one.label}")
+    if not candidate.signals:
+        for state in echoing[:2]:
+            candidate.support(state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer")
+    yield candidate
+
+
+def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
+    """How well a silent rank fits: 3 left early by itself, 2 alive when the others had already given up, 1 just silent, 0 killed first."""
+    siblings = [other for other in view.states.values() if other.host == state.host and other.rank != state.rank]
+    reported = [other for other in siblings if other.exits]
+    if not state.exits:
+        if state.completed:
+            return 3
+        return 3 if reported and state.host is not None else 1
+    if not state.killed:
+        return 1 if state.exit_code == 0 else 0
+    kill = next((one.signal for one in state.exits if one.killed), None)
+    for other in echoing:
+        for signal in other.derived[:3]:
+            gap = view.times.same_clock_gap(signal, kill) if kill else None
+            if gap is None and kill is not None:
+                said, ended = view.times.of(signal), view.times.of(kill)
+                gap = ended.ns - said.ns - ended.bound_ns - said.bound_ns if said and ended else None
+            if gap is not None and signal.event is Event.COLL_TIMEOUT and gap >= 0:
+                return 2
+            if gap is not None and gap > 2 * _SECOND:
+                return 2
+    waited = [other for other in echoing if other.timeouts]
+    return 2 if waited and len(waited) >= len(echoing) / 2 else 0
+
+
+def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) -> list[Candidate]:
+    """Hosts all of whose logged ranks stop together while ranks elsewhere wait for them, and of which nothing follows."""
+    found = []
+    hosts = {state.host for state in view.logged() if state.host}
+    for host, states in sorted(mute_by_host.items(), key=lambda item: item[0] or ""):
+        of_host = [state for state in view.logged() if state.host == host]
+        if host is None or len(hosts) < 2 or len(states) != len(of_host):
+            continue
+        if any(state.exits or state.completed for state in states):
+            continue
+        elsewhere = [state for state in view.states.values() if state.host not in (host, None) and (state.derived or state.secondary)]
+        ends = [ns for state in states if (ns := state.last_ns(view.times)) is not None]
+        steps = {state.last_step for state in states if state.last_step is not None}
+        together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
+        if not elsewhere or not together:
+            continue
+        if _speaks_later(view, host, max(ends)):
+            continue
+        ranks = view.names.ranks_of_host(host, view.attempt)
+        alone = len(of_host) == 1
+        candidate = Candidate(
+            rule="silent-host",
+            cls="host-down",
+            entry="host-silent" if not alone else None,
+            component="host",
+            ranks=ranks,
+            hosts=(host,),
+            base=BASE["silent-host"] - (1.0 if alone else 0.0),
+            signals=[],
+            moment=Moment(max(ends), _SECOND),
+            scope_ranks=tuple(state.rank for state in of_host),
+            missing=f"the scheduler's state of {host} or its kernel log after that moment (crash, reboot or loss of the network)",
+        )
+        candidate.for_.append(
+            f"all {len(of_host)} logged ranks of {host} stop within {(max(ends) - min(ends)) / 1e9:.1f} s"
+            + (f" at step {steps.copy().pop()}" if steps else "")
+            + " and nothing of that host follows"
+        )
+        for state in elsewhere[:3]:
+            signal = state.derived[0] if state.derived else state.secondary[0]
+            candidate.support(signal, f"rank {state.rank} on {state.host} waits for or lost its peers")
+        found.append(candidate)
+    return found
+
+
+def _speaks_later(view: View, host: str, after_ns: int) -> bool:
+    """Whether any log of a host has a line well after a moment (its launcher, its kernel)."""
+    for signal in view.signals:
+        if signal.host is None or view.names.canonical(signal.host) != host or signal.event is Event.CLOCK:
+            continue
+        moment = view.times.of(signal)
+        if signal.event in (Event.AGENT_KILL, Event.AGENT_REPORT, Event.EXIT):
+            return True
+        if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
+            return True
+    return False
+
+
+def stuck_in_completed(view: View) -> Iterator[Candidate]:
+    """Ranks that wait in what the others completed: their own operation, or their own device, is the odd one."""
+    for one in view.collectives:
+        if one.passed and one.waiters and len(one.waiters) <= len(one.passed):
+            ranks = tuple(sorted(one.waiters))
+            candidate = _absentees(view, "stuck-in-completed", ranks, BASE["stuck-in-completed"], "collective-desync")
+            candidate.signals = [(signal, f"rank {rank} waits in #{one.seq}") for rank, signal in sorted(one.waiters.items())[:3]]
+            candidate.signals += [(signal, f"rank {rank} completed it") for rank, signal in sorted(one.passed.items())[:2]]
+            yield candidate
+
+
+def nobody_missing(view: View) -> Iterator[Candidate]:
+    """A collective that every member entered alike: nobody is left to blame, the fabric stays as a suspicion."""
+    for one in view.collectives:
+        members = one.group.members
+        if one.seq is None or not one.waiters or one.odd or one.absent:
+            continue
+        if members and members <= set(one.waiters):
+            candidate = _absentees(view, "fabric", (), BASE["fabric"], "collective-slow")
+            candidate.component = "network"
+            candidate.signals = [(signal, f"rank {rank} waits in {one.label}") for rank, signal in sorted(one.waiters.items())[:4]]
+            candidate.for_.append(f"all {len(members)} members wait in {one.label} with the same operation")
+            candidate.missing = (
+                f"whether the kernel of {one.label} had started on every GPU and with which sizes (flight-recorder dumps or "
+                "py-spy of all ranks), and the kernel logs and port counters of the hosts"
+            )
+            yield candidate
+
+
+def unlogged(view: View) -> Iterator[Candidate]:
+    """Ranks of which no line was read, where the others wait."""
+    waiting = any(one.waiters for one in view.collectives) or any(state.derived for state in view.states.values())
+    world = view.names.world or 0
+    missing = sorted(set(range(world)) - {state.rank for state in view.logged()})
+    if waiting and missing:
+        candidate = _absentees(view, "unlogged", tuple(missing), BASE["unlogged"])
+        candidate.missing = f"the log of rank {_list(tuple(missing))} (its tail, or its last enqueued and completed numbers)"
+        yield candidate
+
+
+def chains(view: View) -> dict[int, Collective]:
+    """For each waiting rank the collective that it is really blocked in: the one it entered first, by its own clock."""
+    blocked: dict[int, tuple[int, Collective]] = {}
+    for one in view.collectives:
+        for rank, signal in one.waiters.items():
+            waited = signal.number("elapsed_ms")
+            if signal.stamp_ns is None or waited is None:
+                onset = 1 << 62
+            else:
+                onset = signal.stamp_ns - waited * 1_000_000
+            if rank not in blocked or onset < blocked[rank][0]:
+                blocked[rank] = (onset, one)
+    return {rank: one for rank, (_, one) in blocked.items()}
+
+
+def is_world(one: Collective) -> bool:
+    """Whether a collective is one of all ranks."""
+    return one.group.key == WORLD

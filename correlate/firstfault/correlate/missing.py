@@ -1,0 +1,59 @@
+"""The missing fact: the one piece of evidence that the two best hypotheses would show differently."""
+
+from __future__ import annotations
+
+from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.ranking import STRUCTURAL, Ranked
+
+
+def _ranks(candidate: Candidate) -> str:
+    return ", ".join(map(str, candidate.ranks[:8])) + (" ..." if len(candidate.ranks) > 8 else "")
+
+
+def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
+    """What to fetch, in one sentence."""
+    if not failed and not ranked.open:
+        return "how the job ended: the launcher's or scheduler's exit status (sacct, the agent's last lines, the pod's state)"
+    world = view.names.world
+    logged = {state.rank for state in view.logged()}
+    if world and len(logged) < world and (not ranked.open or ranked.open[0].rule in STRUCTURAL or not ranked.open[0].own_evidence):
+        count = world - len(logged)
+        return (
+            f"the logs of the {count} ranks that were not among the files (their tails, or their last enqueued and completed "
+            "numbers), or flight-recorder dumps of all ranks"
+        )
+    for one in ranked.open[:3]:
+        if one.missing:
+            return one.missing
+    top = ranked.open[:2]
+    if len(top) == 2:
+        return _between(view, *top)
+    if len(top) == 1:
+        return _confirm(view, top[0])
+    return "what the ranks did when they stopped: flight-recorder dumps or py-spy stacks of all ranks, and the launcher's exit codes"
+
+
+def _between(view: View, one: Candidate, other: Candidate) -> str:
+    rules = {one.rule, other.rule}
+    if rules <= STRUCTURAL:
+        return f"the stack (py-spy) or flight-recorder dump of rank {_ranks(one) or _ranks(other) or 'each waiting one'} at the moment of the hang"
+    if "killed-by-signal" in rules:
+        host = ", ".join(one.hosts or other.hosts) or "the host of the killed rank"
+        return f"the kernel log (dmesg) or cgroup memory.events of {host}, which says whether the out-of-memory killer sent the signal"
+    if one.hosts != other.hosts:
+        return (
+            f"the order of {one.cls} on {', '.join(one.hosts) or 'one side'} and {other.cls} on {', '.join(other.hosts) or 'the other'}: "
+            "a line that both hosts print for the same event near the failure, or the clock offset of both (chronyc tracking)"
+        )
+    return f"which came first, {one.cls} or {other.cls}: time-stamped output of both"
+
+
+def _confirm(view: View, one: Candidate) -> str:
+    if one.rule == "unauthored-signal":
+        return "who sent the signal: the scheduler's record of the job (sacct, slurmctld or kubelet events)"
+    if one.rule == "peer-common-end" or one.cls in ("ib-completion-error", "nccl-socket-failure", "ib-link-failure"):
+        return "port counters and the kernel log of both ends of the failing connection, and whether the peer's process had ended before"
+    if one.rule == "fabric":
+        return "whether the operation had started on every GPU: flight-recorder dumps or py-spy of all ranks, and port counters"
+    host = ", ".join(one.hosts)
+    return f"a second witness for {one.cls}{f' on {host}' if host else ''}: the launcher's exit codes or the kernel log of that host"

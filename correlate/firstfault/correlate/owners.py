@@ -1,0 +1,76 @@
+"""Gives a rank to signals whose line names none: through a process id, a device ordinal, or the one exit that fits.
+
+In a file that all ranks of a node share, an old-style traceback has no prefix; the launcher's exit codes then say whose it was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from firstfault.catalog.model import Event
+from firstfault.correlate.exits import Exit
+from firstfault.correlate.model import FACT_EVENTS, MACHINE_EVENTS, Signal
+from firstfault.correlate.names import Names
+from firstfault.correlate.states import is_echo, is_own_error
+
+_ABOUT_OTHERS = frozenset({Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT})
+_NOT_A_PROCESS = frozenset({"kernel", "scheduler", "kubelet", "events", "status", "gpu-state", "raylet", "launcher"})
+
+
+def owned(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tuple[Signal, ...]:
+    """The same signals, with the rank filled in where it can be known."""
+    direct = tuple(_by_identity(signal, names) for signal in signals)
+    return _by_exit(direct, names, exits)
+
+
+def _by_identity(signal: Signal, names: Names) -> Signal:
+    if signal.rank is not None or signal.event in _ABOUT_OTHERS or signal.event in MACHINE_EVENTS:
+        return signal
+    if signal.event in FACT_EVENTS and signal.event not in (Event.PHASE, Event.COMPLETION, Event.CHECKPOINT):
+        return signal
+    if signal.source.kind in _NOT_A_PROCESS and signal.source.kind != "launcher":
+        return signal
+    rank = None
+    if signal.pid is not None:
+        rank = names.rank_of_pid(signal.host, signal.pid)
+    if rank is None and signal.local_rank is not None and signal.host is not None:
+        rank = names.rank_of_local(signal.host, signal.local_rank, signal.attempt)
+    if rank is None and signal.event is Event.CUDA_ERROR or signal.cls == "cuda-oom":
+        gpu = signal.number("gpu")
+        host = signal.host or _only(names.all_hosts())
+        if rank is None and gpu is not None and host is not None:
+            rank = names.rank_of_gpu(host, gpu)
+    return replace(signal, rank=rank) if rank is not None else signal
+
+
+def _only(names: tuple[str, ...]) -> str | None:
+    return names[0] if len(names) == 1 else None
+
+
+def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tuple[Signal, ...]:
+    """Own errors of unknown rank belong to the one rank of that host and attempt that exited by itself and raised nothing else."""
+    raised = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_own_error(signal)}
+    echoing = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_echo(signal)}
+    open_exits: dict[tuple[str | None, int], set[int]] = defaultdict(set)
+    for one in exits:
+        if one.code is None or one.killed or one.code in (0, -6, -15, -9):
+            continue
+        for rank in one.ranks:
+            if (rank, one.signal.attempt) not in raised and (rank, one.signal.attempt) not in echoing:
+                open_exits[(names.host_of(rank, one.signal.attempt), one.signal.attempt)].add(rank)
+    only_host = _only(names.all_hosts())
+    orphans: dict[tuple[str | None, int], list[Signal]] = defaultdict(list)
+    for signal in signals:
+        if signal.rank is None and is_own_error(signal) and signal.source.kind not in _NOT_A_PROCESS - {"launcher"}:
+            host = names.canonical(signal.host) if signal.host else only_host
+            orphans[(host, signal.attempt)].append(signal)
+    given: dict[int, int] = {}
+    for key, lost in orphans.items():
+        ranks = sorted(open_exits.get(key, ()))
+        tracebacks = [signal for signal in lost if signal.event is not Event.INIT_FAILURE]
+        if len(ranks) == 1:
+            given.update({signal.id: ranks[0] for signal in tracebacks})
+        elif ranks and len(tracebacks) == len(ranks) and len({signal.cls for signal in tracebacks}) == 1:
+            given.update({signal.id: rank for signal, rank in zip(tracebacks, ranks, strict=True)})
+    return tuple(replace(signal, rank=given[signal.id]) if signal.id in given else signal for signal in signals)

@@ -1,0 +1,242 @@
+"""Which candidate failed first: merge what is said twice, explain away what follows, weigh the rest, refuse where it is a guess.
+
+An effect is dropped only for a cause that is not weaker and not surely later. Order comes from the line number inside a
+log, from one clock inside a host, from aligned clocks with their bounds between hosts; inside the bounds nothing is ordered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+
+from firstfault.catalog.model import FALLBACK_ENTRIES, Event
+from firstfault.correlate.candidate import ANSWERABLE, BASE, NULL_SCORE, SHARPNESS, Candidate, View
+from firstfault.correlate.from_waits import waiting_moment
+
+STRUCTURAL = frozenset(
+    {"absent", "mute", "stuck-in-completed", "named-absent", "behind", "fabric", "unlogged", "peer-common-end", "silent-host", "nothing-enqueued"}
+)
+"""Rules that argue from who is missing, not from what somebody says of itself."""
+
+AMBIGUOUS = frozenset({"own-error-ambiguous", "bare-abort", "unauthored-signal", "peer-common-end"})
+"""Rules whose lines a healthy rank prints too when somebody else fails."""
+
+_SECOND = 1_000_000_000
+_CONCLUSIVE = 2.7
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The candidates that nothing explains, best first, with their probabilities, and what was explained away."""
+
+    open: tuple[Candidate, ...]
+    probabilities: tuple[float, ...]
+    explained: tuple[Candidate, ...]
+    refusals: tuple[str, ...]
+
+    @property
+    def best(self) -> Candidate | None:
+        """The answer, None where every candidate is a guess."""
+        if self.open and self.probabilities[0] > 0.7 and self.open[0].base >= ANSWERABLE:
+            return self.open[0]
+        return None
+
+
+def merge(candidates: list[Candidate]) -> list[Candidate]:
+    """Join candidates that name the same place: the machine's word over the rank's, the rank's over its absence."""
+    order = sorted(candidates, key=lambda one: (-_authority(one), -one.base, one.key()))
+    kept: list[Candidate] = []
+    for one in order:
+        into = next((other for other in kept if _same_failure(other, one)), None)
+        if into is None:
+            kept.append(one)
+            continue
+        for signal, why in one.signals:
+            if len(into.signals) < 16:
+                into.support(signal, why)
+        into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
+        into.base += 0.3 if one.rule in STRUCTURAL else 0.2
+        if into.moment is None or (one.moment is not None and one.rule not in STRUCTURAL and one.moment < into.moment):
+            into.moment = one.moment if one.rule not in STRUCTURAL else into.moment
+    return kept
+
+
+def _authority(one: Candidate) -> int:
+    if one.rule in ("oom-kill", "device-fault", "node-lost", "authored-action"):
+        return 4 if one.base >= BASE["device-fault-unjoined"] else 1
+    if one.rule == "link-fault":
+        return 3
+    if one.rule in ("own-error-witnessed", "own-error", "common-error", "launcher-error", "odd-operation"):
+        return 3
+    if one.rule in ("killed-by-signal", "exit-code"):
+        return 2
+    return 1
+
+
+def _same_failure(known: Candidate, other: Candidate) -> bool:
+    """Whether two candidates speak of one failure: the same ranks, or a host's loss and what its ranks show of it."""
+    if known.common or other.common:
+        return known.common and other.common and known.cls == other.cls
+    if known.ranks and set(other.ranks) == set(known.ranks):
+        return True
+    whole = known.rule in ("node-lost", "authored-action", "silent-host") and known.ranks
+    if whole and other.ranks and set(other.ranks) <= set(known.ranks):
+        return True
+    if other.rule in STRUCTURAL and known.ranks and other.ranks and set(known.ranks) <= set(other.ranks) and len(other.ranks) <= 2:
+        return True
+    same_host = bool(known.hosts) and known.hosts == other.hosts
+    if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
+        return known.cls == other.cls
+    if same_host and not known.ranks and known.rule == "oom-kill":
+        return other.rule == "killed-by-signal"
+    return False
+
+
+def rank(view: View, candidates: list[Candidate]) -> Ranked:
+    """Explain away, score and weigh the candidates of one attempt."""
+    merged = merge(candidates)
+    refusals: list[str] = []
+    for one in merged:
+        _demote_waiting(view, one, refusals)
+    explained: list[Candidate] = []
+    for effect in sorted(merged, key=lambda one: one.key()):
+        causes = [cause for cause in merged if cause is not effect and explains(view, cause, effect)]
+        if causes:
+            effect.explained_by = max(causes, key=lambda one: (one.base, one.key()))
+            explained.append(effect)
+    still = [one for one in merged if one.explained_by is None]
+    if not still and merged:  # a circle: nothing is before all others
+        still, explained = list(merged), []
+        refusals.append("the candidates explain each other in a circle")
+        for one in still:
+            one.explained_by = None
+    for one in still:
+        one.score = one.base + 2.0 * _share(view, one) + _bonus(one)
+    still.sort(key=lambda one: (-one.score, one.key()))
+    weights = [exp(SHARPNESS * one.score) for one in still]
+    total = sum(weights) + exp(SHARPNESS * NULL_SCORE)
+    chances = tuple(weight / total for weight in weights)
+    for one in still[:3]:
+        if one.base < ANSWERABLE:
+            refusals.append(f"{one.rule}: explaining much is not evidence, and by itself it is only a suspicion")
+    return Ranked(tuple(still), chances, tuple(explained), tuple(dict.fromkeys(refusals)))
+
+
+def _bonus(one: Candidate) -> float:
+    """A catalogued cause outweighs an exception that nobody knows more about."""
+    fallback = one.entry is None or one.entry in FALLBACK_ENTRIES
+    return 0.0 if fallback or one.rule in STRUCTURAL else 0.5
+
+
+def _demote_waiting(view: View, one: Candidate, refusals: list[str]) -> None:
+    """A rank that had been waiting in a collective before its own failure is not the one that the others wait for."""
+    if one.rule in STRUCTURAL or not one.ranks or one.moment is None:
+        return
+    for number in one.ranks:
+        since = blocked_since(view, number)
+        if since is None:
+            return
+        begun, said = since
+        if begun + 5 * _SECOND > one.moment.ns and not any(known.source is said.source for known, _ in one.signals):
+            return
+        waited = one.moment.ns - begun
+        if waited < 5 * _SECOND:
+            return
+    one.base -= 1.6
+    one.against.append("it had already been waiting in a collective when it failed")
+    refusals.append(f"{one.cls} on rank {one.ranks[0]}: it was waiting for somebody before it failed")
+
+
+def blocked_since(view: View, number: int) -> tuple[int, object] | None:
+    """Since when a rank says that it waits in a collective, without having given up: (aligned nanoseconds, the signal)."""
+    best: tuple[int, object] | None = None
+    for signal in view.signals:
+        if signal.rank != number or signal.event not in (Event.HANG, Event.PHASE, Event.COLL_STATE):
+            continue
+        waited = signal.captures.get("elapsed_s")
+        moment = view.times.of(signal)
+        if waited is None or moment is None:
+            continue
+        try:
+            begun = moment.ns - round(float(waited) * _SECOND)
+        except ValueError:
+            continue
+        if best is None or begun < best[0]:
+            best = (begun, signal)
+    return best  # type: ignore[return-value]
+
+
+def _share(view: View, one: Candidate) -> float:
+    """Share of the ranks that only suffered which can follow from a candidate: none of them surely began before it."""
+    suffering = [
+        state for state in view.states.values() if state.rank not in one.ranks and (state.derived or state.secondary or state.killed)
+    ]
+    if not suffering:
+        return 1.0
+    if one.moment is None:
+        return 1.0
+    reached = 0
+    for state in suffering:
+        firsts = [moment for signal in (*state.derived, *state.secondary) if signal.own_stamp and (moment := view.times.of(signal)) is not None]
+        first = min(firsts, default=None)
+        # a death is noticed at once, a stall only after the limit: an echo two seconds earlier cannot be an effect
+        if first is None or not (first.ns + first.bound_ns + one.moment.bound_ns + 2 * _SECOND < one.moment.ns):
+            reached += 1
+    return reached / len(suffering)
+
+
+def before(view: View, one: Candidate, other: Candidate) -> bool | None:
+    """Whether one candidate was surely earlier than another; None where nothing orders them."""
+    for a, _ in one.signals[:4]:
+        for b, _ in other.signals[:4]:
+            if a.source is b.source and a.rank == b.rank and a.line != b.line and a.rank is not None:
+                return a.line < b.line
+    for a, _ in one.signals[:4]:
+        for b, _ in other.signals[:4]:
+            if a.own_stamp and b.own_stamp:
+                gap = view.times.same_clock_gap(a, b)
+                if gap is not None and abs(gap) > max(a.res_ns, b.res_ns):
+                    return gap > 0
+    if one.moment is not None and other.moment is not None:
+        if one.moment.surely_before(other.moment):
+            return True
+        if other.moment.surely_before(one.moment):
+            return False
+    shared = [(a, b) for a, _ in one.signals[:4] for b, _ in other.signals[:4] if a.source is b.source]
+    if shared and all(a.line < b.line for a, b in shared):
+        return True
+    if shared and all(a.line > b.line for a, b in shared):
+        return False
+    return None
+
+
+def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
+    """Whether a candidate follows from another one that is not weaker."""
+    if cause.rule in STRUCTURAL and effect.rule in STRUCTURAL:
+        return cause.rule == "silent-host" and effect.rule != "silent-host" and set(effect.ranks) <= set(cause.ranks)
+    if cause.rule in STRUCTURAL:
+        weaker = effect.rule in AMBIGUOUS and cause.base >= _CONCLUSIVE
+        return weaker and before(view, effect, cause) is not True
+    if cause.base < _CONCLUSIVE:
+        return False
+    order = before(view, cause, effect)
+    if order is False:
+        return False
+    if effect.rule in STRUCTURAL:
+        begun = waiting_moment(view)
+        late = begun is not None and cause.moment is not None and begun.ns + begun.bound_ns + cause.moment.bound_ns + 60 * _SECOND < cause.moment.ns
+        return not late
+    if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
+        return True
+    if cause.rule in AMBIGUOUS:
+        return False
+    if order is True:
+        return cause.base >= effect.base - 1.5
+    if cause.rule in ("oom-kill", "device-fault", "node-lost") and effect.rule in ("killed-by-signal", "exit-code") and set(effect.hosts) <= set(cause.hosts):
+        return True
+    return cause.rule == "own-error-witnessed" and effect.rule == "launcher-error" and not _starts_nothing(view)
+
+
+def _starts_nothing(view: View) -> bool:
+    """Whether no rank ever printed a line: then the launcher is where it began."""
+    return not any(state.extents for state in view.states.values())

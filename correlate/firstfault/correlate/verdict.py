@@ -1,0 +1,291 @@
+"""Puts what was worked out into one `Diagnosis`: verdict, place, evidence, collateral, hypotheses, the missing fact, the next step."""
+
+from __future__ import annotations
+
+from firstfault.catalog import load_catalog
+from firstfault.catalog.model import Entry, Event
+from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.diagnosis import (
+    Advice,
+    Attempt,
+    Clock,
+    Collateral,
+    Coverage,
+    Diagnosis,
+    Evidence,
+    Failure,
+    Hypothesis,
+    Job,
+    Place,
+    RankFate,
+    Verdict,
+)
+from firstfault.correlate.engine import AttemptResult, Correlation
+from firstfault.correlate.folding import fate_of, fold
+from firstfault.correlate.missing import missing_fact
+from firstfault.correlate.model import Signal
+from firstfault.correlate.ranking import STRUCTURAL
+
+NO_FAILURE = Failure(None, None, None)
+_MAX_EVIDENCE = 20
+
+
+def evidence_of(view: View, signal: Signal, why: str) -> Evidence:
+    """One signal as a citation."""
+    text = signal.text if signal.text else signal.captures.get("text", "")
+    return Evidence(
+        path=signal.source.path,
+        line=signal.line,
+        text=text[:500],
+        why=why,
+        at=view.times.text(view.times.of(signal)),
+        rank=signal.rank,
+        host=signal.host,
+    )
+
+
+def failure_of(candidate: Candidate, entries: dict[str, Entry]) -> Failure:
+    """Class, entry and title of a candidate; the entry of another class is not cited."""
+    entry = entries.get(candidate.entry or "")
+    if entry is not None and entry.cls != candidate.cls and candidate.rule not in STRUCTURAL:
+        entry = None
+    if entry is None or entry.cls != candidate.cls:
+        entry = next((one for _, one in sorted(entries.items()) if one.cls == candidate.cls and one.role.value == "initiating"), None)
+        return Failure(candidate.cls, entry.id if entry else None, entry.title if entry else candidate.cls)
+    return Failure(candidate.cls, entry.id, entry.title)
+
+
+def place_of(view: View, candidate: Candidate) -> Place:
+    """Where a candidate lies."""
+    gpus = []
+    if candidate.component == "gpu":
+        for rank in candidate.ranks:
+            host, gpu = view.names.host_of(rank, view.attempt), view.names.gpu_of(rank)
+            if gpu is None:
+                gpu = view.names.local_rank(rank)
+            if host is not None and gpu is not None:
+                gpus.append(f"{host}/{gpu}")
+    return Place(
+        component=candidate.component,
+        ranks=candidate.ranks,
+        hosts=candidate.hosts,
+        gpus=tuple(gpus),
+        aliases=view.names.other_names(candidate.hosts),
+        at=view.times.text(candidate.moment),
+    )
+
+
+def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
+    """The candidate's lines, strongest first, one for each place."""
+    found: dict[tuple[str, int], Evidence] = {}
+    for signal, why in candidate.signals:
+        found.setdefault(signal.place, evidence_of(view, signal, why))
+    if not found or candidate.rule in STRUCTURAL:
+        for rank in candidate.ranks[:8]:
+            state = view.states.get(rank)
+            extent = state.last_extent(view.times) if state else None
+            if extent is not None:
+                at = view.times.text(view.times.of_source(extent.source, extent.last_ns)) if extent.last_ns is not None else None
+                found.setdefault(
+                    (extent.source.path, extent.last_line),
+                    Evidence(extent.source.path, extent.last_line, "", f"the last line of rank {rank}", at, rank, extent.source.host),
+                )
+    return tuple(found.values())[:_MAX_EVIDENCE]
+
+
+def compose(correlation: Correlation) -> Diagnosis:
+    """The answer for the whole job."""
+    entries = dict(load_catalog().entries)
+    results = correlation.attempts
+    last = results[-1]
+    first_failed = next((result for result in results if result.failed), None)
+    if last.healthy:
+        chosen, verdict = last, Verdict.NO_FAILURE
+    elif first_failed is None:
+        chosen, verdict = last, Verdict.UNDETERMINED
+    else:
+        chosen = first_failed
+        verdict = Verdict.IDENTIFIED if chosen.ranked.best is not None else Verdict.UNDETERMINED
+    view, ranked = chosen.view, chosen.ranked
+    best = ranked.best if verdict is Verdict.IDENTIFIED else None
+    failure = failure_of(best, entries) if best else NO_FAILURE
+    entry = entries.get(failure.entry or "")
+    evidence = cite(view, best) if best else tuple(evidence_of(view, signal, "states a good end") for signal in chosen.healthy[:8])
+    if verdict is Verdict.UNDETERMINED:
+        evidence = tuple(one for candidate in ranked.open[:3] for one in cite(view, candidate)[:4])[:_MAX_EVIDENCE]
+    missing = missing_fact(view, ranked, bool(first_failed)) if verdict is Verdict.UNDETERMINED else None
+    place = place_of(view, best) if best else Place()
+    collateral = collateral_of(view, best, verdict)
+    return Diagnosis(
+        verdict=verdict,
+        failure=failure,
+        initiating=place,
+        evidence=evidence,
+        collateral=collateral,
+        confidence=confidence(chosen, best, verdict),
+        hypotheses=hypotheses(view, chosen),
+        missing_fact=missing,
+        next_action=next_action(verdict, entry, best, missing),
+        job=job_of(correlation, chosen),
+        clocks=clocks_of(correlation),
+        summary=summary(view, verdict, failure, place, best, missing),
+        why_not=why_not(view, chosen, best),
+        attempts=tuple(attempt_of(result, entries) for result in results),
+        fates=tuple(
+            RankFate(state.rank, state.host, fate_of(state, best), state.last_step, None, view.attempt)
+            for state in view.states.values()
+        ),
+        advice=advice_of(entry),
+        coverage=coverage_of(correlation),
+        refusals=ranked.refusals,
+    )
+
+
+def confidence(result: AttemptResult, best: Candidate | None, verdict: Verdict) -> float:
+    """Probability that the verdict is right, by how the evidence of its kind has proved."""
+    if verdict is Verdict.NO_FAILURE:
+        return 0.97
+    if best is None:
+        return round(min(0.9, 1.0 - (result.ranked.probabilities[0] if result.ranked.probabilities else 0.3)), 2)
+    ceiling = 0.97 if best.rule not in STRUCTURAL else 0.9
+    if best.rule in ("own-error-ambiguous", "device-fault") and best.base < 3.2:
+        ceiling = 0.8
+    return round(min(ceiling, result.ranked.probabilities[0]), 2)
+
+
+def hypotheses(view: View, result: AttemptResult) -> tuple[Hypothesis, ...]:
+    """Candidates with what speaks for and against each, the likeliest first; explained ones last."""
+    found = [
+        Hypothesis(one.cls, one.entry, one.ranks, one.hosts, round(chance, 3), tuple(one.for_), tuple(one.against))
+        for one, chance in zip(result.ranked.open, result.ranked.probabilities, strict=True)
+    ]
+    for one in result.ranked.explained:
+        cause = one.explained_by
+        reason = f"follows from {cause.cls} on {place_words(cause)}" if cause else ""
+        found.append(Hypothesis(one.cls, one.entry, one.ranks, one.hosts, 0.0, tuple(one.for_), (*one.against, reason)))
+    return tuple(found[:12])
+
+
+def place_words(candidate: Candidate) -> str:
+    """A place in words: 'rank 3 (gpu-a01)', 'host gpu-b02', 'the whole job'."""
+    host = ", ".join(candidate.hosts)
+    if candidate.ranks:
+        ranks = ", ".join(map(str, candidate.ranks[:8])) + (" ..." if len(candidate.ranks) > 8 else "")
+        return f"rank{'s' if len(candidate.ranks) > 1 else ''} {ranks}{f' ({host})' if host else ''}"
+    return f"host {host}" if host else "the whole job"
+
+
+def collateral_of(view: View, best: Candidate | None, verdict: Verdict) -> Collateral:
+    """Everyone who only followed, folded by what they print."""
+    if verdict is Verdict.NO_FAILURE:
+        return Collateral()
+    root = set(best.ranks) if best else set()
+    states = [state for state in view.states.values() if state.rank not in root and (state.derived or state.secondary or state.own or state.exits or state.logged)]
+    groups = fold(view, states)
+    ranks = tuple(sorted(state.rank for state in states))
+    hosts = tuple(sorted({state.host for state in states if state.host}))
+    return Collateral(ranks, hosts, groups)
+
+
+def next_action(verdict: Verdict, entry: Entry | None, best: Candidate | None, missing: str | None) -> str:
+    """The first thing to do."""
+    if verdict is Verdict.NO_FAILURE:
+        return "Nothing to mend: the job completed."
+    if best is None:
+        return f"Fetch the missing fact: {missing}." if missing else "Collect the logs of all ranks, launchers and hosts and run again."
+    if entry and entry.fix:
+        return entry.fix[0]
+    return f"Look at {place_words(best)} first: the evidence above is where it began."
+
+
+def summary(view: View, verdict: Verdict, failure: Failure, place: Place, best: Candidate | None, missing: str | None) -> str:
+    """The verdict in one or two sentences."""
+    if verdict is Verdict.NO_FAILURE:
+        return "The job completed; nothing failed."
+    if best is None:
+        return f"The logs do not settle what failed first. Missing: {missing}."
+    title = failure.title or failure.cls or "a failure"
+    where = place_words(best)
+    return f"{title}: it began on {where}." if where != "the whole job" else f"{title}: the cause is common to the whole job."
+
+
+def why_not(view: View, result: AttemptResult, best: Candidate | None) -> tuple[tuple[str, str], ...]:
+    """Why the others that look guilty are not accused."""
+    found = []
+    for one in result.ranked.explained[:8]:
+        cause = one.explained_by or best
+        if cause is not None:
+            found.append((place_words(one), f"its {one.cls} follows from {cause.cls} on {place_words(cause)}"))
+    return tuple(found)
+
+
+def attempt_of(result: AttemptResult, entries: dict[str, Entry]) -> Attempt:
+    """One attempt for the list of attempts."""
+    best = result.ranked.best if not result.healthy else None
+    verdict = Verdict.NO_FAILURE if result.healthy else Verdict.IDENTIFIED if best else Verdict.UNDETERMINED
+    return Attempt(
+        attempt=result.attempt,
+        verdict=verdict,
+        failure=failure_of(best, entries) if best else NO_FAILURE,
+        initiating=place_of(result.view, best) if best else Place(),
+        evidence=cite(result.view, best)[:3] if best else (),
+    )
+
+
+def job_of(correlation: Correlation, chosen: AttemptResult) -> Job:
+    """Size and span of the job."""
+    moments = []
+    for state in chosen.view.states.values():
+        for extent in state.extents:
+            for stamp in (extent.first_ns, extent.last_ns):
+                if stamp is not None and (moment := correlation.times.of_source(extent.source, stamp)) is not None:
+                    moments.append(moment)
+    steps = [state.last_step for state in chosen.view.states.values() if state.last_step is not None]
+    saved = [signal for signal in chosen.view.signals if signal.event is Event.CHECKPOINT and signal.captures.get("path")]
+    return Job(
+        ranks=correlation.names.world or len(correlation.names.ranks) or None,
+        hosts=len(correlation.names.all_hosts()) or None,
+        attempts=len(correlation.attempts),
+        sources=len(correlation.timeline.sources),
+        lines=correlation.timeline.lines,
+        started=correlation.times.text(min(moments, default=None)),
+        ended=correlation.times.text(max(moments, default=None)),
+        last_step=max(steps, default=None),
+        last_checkpoint=saved[-1].captures["path"] if saved else None,
+    )
+
+
+def clocks_of(correlation: Correlation) -> tuple[Clock, ...]:
+    """The clock of each host against the reference, the reference first."""
+    alignment = correlation.times.alignment
+    found: dict[str, Clock] = {}
+    reference = correlation.times.reference
+    names = sorted({source.clock for source in correlation.timeline.sources.values() if source.clock})
+    for name in sorted(names, key=lambda one: (one != reference, one)):
+        kind, _, host = name.partition(":")
+        if kind != "wall" or host in found:
+            continue
+        one = alignment.clocks.get(name)
+        if name == reference:
+            found[host] = Clock(host, 0.0, 0.0, "the reference")
+        elif one is None or one.component != 0:
+            found[host] = Clock(host, None, None, "no event links this clock to the reference")
+        else:
+            segment = one.segments[-1]
+            found[host] = Clock(host, round(segment.offset_s, 4), round(segment.bound(segment.middle_s), 4), one.how)
+    return tuple(found.values())
+
+
+def advice_of(entry: Entry | None) -> Advice:
+    """What the catalog advises for the root."""
+    if entry is None:
+        return Advice()
+    return Advice(entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references)
+
+
+def coverage_of(correlation: Correlation) -> Coverage:
+    """What was read, by kind, and what was not understood."""
+    kinds: dict[str, int] = {}
+    for source in correlation.timeline.sources.values():
+        kinds[source.kind] = kinds.get(source.kind, 0) + 1
+    return Coverage(tuple(sorted(kinds.items())), correlation.timeline.problems)

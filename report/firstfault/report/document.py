@@ -1,0 +1,172 @@
+"""The document `firstfault.diagnosis/1`: a `Diagnosis` as plain values, exactly as scripts read it.
+
+The other reporters show the same object; this one fixes the names. Numbers that are unknown are null, never NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from firstfault.correlate.diagnosis import (
+    AlsoFailed,
+    Attempt,
+    Diagnosis,
+    Evidence,
+    Failure,
+    Hypothesis,
+    Place,
+)
+
+SCHEMA = "firstfault.diagnosis/1"
+
+
+def _failure(one: Failure) -> dict[str, Any]:
+    return {"class": one.cls, "entry": one.entry, "title": one.title}
+
+
+def _place(one: Place) -> dict[str, Any]:
+    return {
+        "component": one.component,
+        "ranks": list(one.ranks),
+        "hosts": list(one.hosts),
+        "gpus": list(one.gpus),
+        "aliases": list(one.aliases),
+        "at": one.at,
+    }
+
+
+def _evidence(one: Evidence) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.line,
+        "at": one.at,
+        "text": one.text[:500],
+        "why": one.why,
+        "rank": one.rank,
+        "host": one.host,
+    }
+
+
+def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+    return {
+        "class": one.cls,
+        "entry": one.entry,
+        "ranks": list(one.ranks),
+        "hosts": list(one.hosts),
+        "confidence": one.confidence,
+        "for": list(one.for_),
+        "against": list(one.against),
+    }
+
+
+def _also(one: AlsoFailed) -> dict[str, Any]:
+    return {
+        "failure": _failure(one.failure),
+        "initiating": _place(one.initiating),
+        "evidence": [_evidence(line) for line in one.evidence],
+    }
+
+
+def _attempt(one: Attempt) -> dict[str, Any]:
+    return {
+        "attempt": one.attempt,
+        "verdict": str(one.verdict),
+        "failure": _failure(one.failure),
+        "initiating": _place(one.initiating),
+        "evidence": [_evidence(line) for line in one.evidence],
+        "started": one.started,
+        "ended": one.ended,
+        "same_as_first": one.same_as_first,
+    }
+
+
+def document(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The whole document as dictionaries, lists and plain values."""
+    advice = diagnosis.advice
+    return {
+        "schema": SCHEMA,
+        "verdict": str(diagnosis.verdict),
+        "failure": _failure(diagnosis.failure),
+        "initiating": _place(diagnosis.initiating),
+        "evidence": [_evidence(one) for one in diagnosis.evidence],
+        "collateral": {
+            "ranks": list(diagnosis.collateral.ranks),
+            "hosts": list(diagnosis.collateral.hosts),
+            "groups": [
+                {
+                    "what": group.what,
+                    "ranks": list(group.ranks),
+                    "hosts": list(group.hosts),
+                    "example": _evidence(group.example) if group.example else None,
+                }
+                for group in diagnosis.collateral.groups
+            ],
+        },
+        "confidence": diagnosis.confidence,
+        "hypotheses": [_hypothesis(one) for one in diagnosis.hypotheses],
+        "missing_fact": diagnosis.missing_fact,
+        "next_action": diagnosis.next_action,
+        "job": {
+            "ranks": diagnosis.job.ranks,
+            "hosts": diagnosis.job.hosts,
+            "attempts": diagnosis.job.attempts,
+            "sources": diagnosis.job.sources,
+            "lines": diagnosis.job.lines,
+            "started": diagnosis.job.started,
+            "ended": diagnosis.job.ended,
+            "last_step": diagnosis.job.last_step,
+            "last_checkpoint": diagnosis.job.last_checkpoint,
+        },
+        "clocks": [
+            {
+                "host": clock.host,
+                "offset_seconds": _finite(clock.offset_seconds),
+                "uncertainty_seconds": _finite(clock.uncertainty_seconds),
+                "how": clock.how,
+            }
+            for clock in diagnosis.clocks
+        ],
+        "summary": diagnosis.summary,
+        "why_not": [{"who": who, "why": why} for who, why in diagnosis.why_not],
+        "also": [_also(one) for one in diagnosis.also],
+        "attempts": [_attempt(one) for one in diagnosis.attempts],
+        "chain": [
+            {
+                "cause": link.cause,
+                "effect": link.effect,
+                "rule": link.rule,
+                "why": link.why,
+                "strength": link.strength,
+                "evidence": [_evidence(one) for one in link.evidence],
+            }
+            for link in diagnosis.chain
+        ],
+        "advice": {
+            "fix": list(advice.fix),
+            "confirm": list(advice.confirm),
+            "verify": list(advice.verify),
+            "prevent": list(advice.prevent),
+            "resume": advice.resume,
+            "mechanism": advice.mechanism,
+            "references": list(advice.references),
+        },
+        "coverage": {
+            "sources": dict(diagnosis.coverage.sources_by_kind),
+            "problems": [
+                {"severity": severity, "kind": kind, "count": count, "detail": detail}
+                for severity, kind, count, detail in diagnosis.coverage.problems
+            ],
+        },
+        "refusals": list(diagnosis.refusals),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def to_json(diagnosis: Diagnosis) -> str:
+    """The document as JSON text, keys in the order of the contract."""
+    return json.dumps(document(diagnosis), indent=2, ensure_ascii=False, allow_nan=False)
