@@ -1,0 +1,57 @@
+"""Readers of files that are no logs: flight recorder dumps, error files, stacks, RAS answers, status commands.
+
+`find_reader` asks them in a fixed order; the first that knows the file takes it.
+`read_dump` runs one and never raises: what a reader cannot read becomes a problem.
+Their text stays in the timeline line by line like that of any other file, and patterns of the catalog apply to it
+unless the reader's `whole` says otherwise.
+"""
+
+from __future__ import annotations
+
+from firstfault.ingest.dumps.rows import (
+    DumpContext,
+    DumpIdentity,
+    DumpProblem,
+    DumpProgress,
+    DumpRows,
+    DumpSignal,
+    Reader,
+)
+
+__all__ = [
+    "HEAD_BYTES",
+    "DumpContext",
+    "DumpIdentity",
+    "DumpProblem",
+    "DumpProgress",
+    "DumpRows",
+    "DumpSignal",
+    "Reader",
+    "find_reader",
+    "read_dump",
+]
+
+HEAD_BYTES = 65536
+"""How much of the beginning of a file `find_reader` wants to see."""
+
+READERS: tuple[Reader, ...] = ()
+
+
+def find_reader(path: str, head: bytes) -> Reader | None:
+    """The reader that knows this file, or None for an ordinary log."""
+    for reader in READERS:
+        try:
+            if reader.sniff(path, head):
+                return reader
+        except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError):
+            continue
+    return None
+
+
+def read_dump(reader: Reader, ctx: DumpContext, data: bytes) -> DumpRows:
+    """The rows of one file; an unreadable one gives a row of problems and nothing else."""
+    try:
+        return reader.read(ctx, data)
+    except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError, MemoryError) as error:
+        detail = f"{reader.name} could not be read: {type(error).__name__}: {error}"[:500]
+        return DumpRows(problems=(DumpProblem("unreadable", "data-loss", detail),))

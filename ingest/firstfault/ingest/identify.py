@@ -1,0 +1,201 @@
+"""Who wrote what: kind, host, ranks, attempt and clock of every source; rank, host and attempt of lines that lack them.
+
+Paths claim, lines confirm or override, contradictions stay side by side in `identities` and become a row of problems.
+The pipeline calls `summarise` on every batch of lines and `merge` on the results, `identify` once with everything that
+was said, and `Identity.fill` on every batch of `line_rows`, `signal_rows` and `progress` before it is stored.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import polars as pl
+
+from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
+from firstfault.ingest.identity_attempts import Boundary, boundaries_of
+from firstfault.ingest.identity_job import Job
+from firstfault.ingest.identity_sources import LineKey, SourceIdentity, SourceSeen
+from firstfault.ingest.identity_statements import Spoken, statements_of
+
+__all__ = ["Identity", "SourceIdentity", "SourceSeen", "Spoken", "identify", "merge", "summarise"]
+
+T = TypeVar("T")
+
+KEY_TYPES: dict[str, type[pl.DataType]] = {
+    "source_id": pl.Int32, "host": pl.String, "rank": pl.Int32, "local_rank": pl.Int32, "pid": pl.Int64,
+    "task": pl.Int32,
+}  # fmt: skip
+KEYS = tuple(KEY_TYPES)
+FILLED = ("host", "rank", "local_rank", "attempt")
+
+
+def summarise(lines: pl.DataFrame) -> pl.DataFrame:
+    """How many lines of each source name each combination of host, rank, local rank, process and task."""
+    return (
+        _with_keys(lines)
+        .group_by(KEYS)
+        .agg(pl.len().cast(pl.Int64).alias("n"), pl.col("line").min().cast(pl.Int64).alias("first"))
+        .sort(KEYS, nulls_last=False)
+    )
+
+
+def merge(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Several summaries as one."""
+    parts = list(summaries)
+    if not parts:
+        return pl.DataFrame(schema={**KEY_TYPES, "n": pl.Int64, "first": pl.Int64})
+    return pl.concat(parts).group_by(KEYS).agg(pl.col("n").sum(), pl.col("first").min()).sort(KEYS, nulls_last=False)
+
+
+def _with_keys(frame: pl.DataFrame) -> pl.DataFrame:
+    missing = [pl.lit(None, dtype=KEY_TYPES[name]).alias(name) for name in KEYS if name not in frame.columns]
+    return frame.with_columns(missing).with_columns(pl.col(name).cast(KEY_TYPES[name]) for name in KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The answer: rows for `sources`, `identities` and `problems`, and the means to complete other rows."""
+
+    sources: Mapping[int, SourceIdentity]
+    identities: tuple[tuple[int, DumpIdentity], ...]
+    problems: tuple[tuple[int | None, str | None, DumpProblem], ...]
+    world_size: int | None
+    resolved: pl.DataFrame = field(repr=False)
+    ranges: pl.DataFrame = field(repr=False)
+    dated: pl.DataFrame = field(repr=False)
+    job: Job = field(repr=False)
+
+    def fill(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The frame with host, rank, local_rank and attempt completed; it needs source_id and line."""
+        return fill(frame, self.resolved, self.ranges, self.dated)
+
+    def about(self, signal: Spoken) -> tuple[int | None, int | None, str | None]:
+        """Rank, local rank and host of the process that a launcher's or scheduler's line is about."""
+        return self.job.about(signal)
+
+
+def fill(frame: pl.DataFrame, resolved: pl.DataFrame, ranges: pl.DataFrame, dated: pl.DataFrame) -> pl.DataFrame:
+    """`Identity.fill` for workers that only hold the three small tables."""
+    columns = frame.columns
+    out = _with_keys(frame).with_row_index("_row")
+    if "attempt" not in columns:
+        out = out.with_columns(pl.lit(None, dtype=pl.Int32).alias("attempt"))
+    out = out.join(resolved, on=list(KEYS), how="left", nulls_equal=True)
+    out = _join_ranges(out, ranges)
+    out = _join_dates(out, dated)
+    local_prefix = pl.col("k_local_prefix").fill_null(False)
+    unsaid = pl.col("host").is_null()
+    out = out.with_columns(
+        host=pl.when(unsaid).then(pl.coalesce("r_host", "d_host", "k_host")).otherwise(pl.coalesce("k_host", "host")),
+        rank=pl.when(local_prefix).then(pl.col("k_rank")).otherwise(pl.coalesce("rank", "k_rank")),
+        local_rank=pl.when(local_prefix).then(pl.col("k_local")).otherwise(pl.coalesce("local_rank", "k_local")),
+        attempt=pl.coalesce(pl.col("attempt").cast(pl.Int32), "r_attempt", "d_attempt", "k_attempt"),
+    )
+    return out.sort("_row").select([*columns, *(name for name in FILLED if name not in columns)])
+
+
+def _join_ranges(out: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    if not len(ranges):
+        return out.with_columns(pl.lit(None, pl.Int32).alias("r_attempt"), pl.lit(None, pl.String).alias("r_host"))
+    found = (
+        out.select("_row", "source_id", pl.col("line").cast(pl.Int64))
+        .sort("line")
+        .join_asof(
+            ranges.sort("_from"),
+            left_on="line",
+            right_on="_from",
+            by="source_id",
+            strategy="backward",
+            check_sortedness=False,
+        )
+    )
+    return out.join(found.select("_row", "r_attempt", "r_host"), on="_row", how="left")
+
+
+def _join_dates(out: pl.DataFrame, dated: pl.DataFrame) -> pl.DataFrame:
+    stamps = [pl.col(name) for name in ("stamp_ns", "near_ns") if name in out.columns]
+    if not len(dated) or not stamps:
+        return out.with_columns(pl.lit(None, pl.Int32).alias("d_attempt"), pl.lit(None, pl.String).alias("d_host"))
+    sources = dated.select("source_id").unique()
+    found = (
+        out.select("_row", "source_id", pl.coalesce(stamps).cast(pl.Int64).alias("_at"))
+        .join(sources, on="source_id", how="semi")
+        .with_columns(pl.col("_at").fill_null(-(2**62)))
+        .sort("_at")
+        .join_asof(
+            dated.sort("_since"),
+            left_on="_at",
+            right_on="_since",
+            by="source_id",
+            strategy="backward",
+            check_sortedness=False,
+        )
+    )
+    return out.join(found.select("_row", "d_attempt", "d_host"), on="_row", how="left")
+
+
+def identify(
+    sources: Sequence[SourceSeen],
+    spoken: Iterable[Spoken],
+    summary: pl.DataFrame,
+    dumps: Mapping[int, Sequence[DumpIdentity]] | None = None,
+    hosts: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+) -> Identity:
+    """Decide about every source. `hosts` and `ranks` are what the user says for patterns of paths, and win."""
+    rows = list(spoken)
+    statements = statements_of(rows, dumps or {})
+    attempts = boundaries_of(rows, statements)
+    job = Job(sources, statements, summary, attempts, _said(hosts or {}, sources), _said(ranks or {}, sources))
+    return Identity(
+        sources=job.sources,
+        identities=tuple(job.rows()),
+        problems=tuple(job.problems()),
+        world_size=job.world,
+        resolved=_resolved(job, summary),
+        ranges=_ranges(attempts),
+        dated=_dates(job.dated),
+        job=job,
+    )
+
+
+def _said(patterns: Mapping[str, T], sources: Sequence[SourceSeen]) -> dict[int, T]:
+    found: dict[int, T] = {}
+    for one in sources:
+        for pattern in sorted(patterns):
+            if fnmatch.fnmatchcase(one.path, pattern):
+                found[one.source_id] = patterns[pattern]
+                break
+    return found
+
+
+def _resolved(job: Job, summary: pl.DataFrame) -> pl.DataFrame:
+    known = set(job.order)
+    keys = [row for row in summary.select(KEYS).rows() if row[0] in known]
+    bare = [(source_id, None, None, None, None, None) for source_id in job.order]
+    keys.extend(key for key in bare if key not in set(keys))
+    answers = [job.resolve(LineKey(s, host, rank, local, pid, task, 0, 0)) for s, host, rank, local, pid, task in keys]
+    return pl.DataFrame(keys, schema=KEY_TYPES, orient="row").with_columns(
+        pl.Series("k_host", [one.host for one in answers], dtype=pl.String),
+        pl.Series("k_rank", [one.rank for one in answers], dtype=pl.Int32),
+        pl.Series("k_local", [one.local_rank for one in answers], dtype=pl.Int32),
+        pl.Series("k_attempt", [one.attempt for one in answers], dtype=pl.Int32),
+        pl.Series("k_local_prefix", [one.local_prefix for one in answers], dtype=pl.Boolean),
+    )
+
+
+def _ranges(attempts: Mapping[int, Sequence[Boundary]]) -> pl.DataFrame:
+    rows = [(cut.source_id, cut.line, cut.attempt, cut.host) for s in sorted(attempts) for cut in attempts[s]]
+    schema = {"source_id": pl.Int32, "_from": pl.Int64, "r_attempt": pl.Int32, "r_host": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _dates(dated: Sequence[Boundary]) -> pl.DataFrame:
+    first = sorted({cut.source_id for cut in dated})
+    rows: list[tuple[int, int | None, int, str | None]] = [(source_id, -(2**62), 0, None) for source_id in first]
+    rows.extend((cut.source_id, cut.stamp_ns, cut.attempt, cut.host) for cut in dated)
+    schema = {"source_id": pl.Int32, "_since": pl.Int64, "d_attempt": pl.Int32, "d_host": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")

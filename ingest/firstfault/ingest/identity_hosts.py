@@ -1,0 +1,119 @@
+"""Names of hosts: which names the lines use, which belong together, and which host a path means.
+
+Names are kept short (cut at the first dot); a full name, an address, a pod's node or a folder that stands for a host
+are aliases. An address gives way to a name where some line joins the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from firstfault.ingest.identity_paths import PathClaims, shape_of
+from firstfault.ingest.identity_statements import Statement, is_address, short_host
+
+PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
+LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-"})
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Two names of one host, with the line that joins them."""
+
+    host: str
+    alias: str
+    source_id: int
+    line: int
+    how: str
+
+
+class HostNames:
+    """Every name of a host that the lines or the statements use, and how names are joined."""
+
+    def __init__(self, spoken: Mapping[str, int], statements: Sequence[Statement]) -> None:
+        self.lines: Counter[str] = Counter()
+        self.aliases: list[Alias] = []
+        self._named_by_address: dict[str, Counter[str]] = defaultdict(Counter)
+        for name, count in sorted(spoken.items()):
+            if usable(name):
+                self.lines[short_host(name)] += count
+        for one in statements:
+            host = one.host or one.pod or (one.said_host if one.own else None)
+            if not host or not usable(host):
+                continue
+            short = short_host(host)
+            if one.own or one.how in ("launcher-table", "rendezvous", "host-list", "comm-init"):
+                self.lines[short] += 1
+            if one.address and is_address(one.address) and not is_address(short):
+                self._named_by_address[one.address][short] += 1
+        self._cache: dict[str, str] = {}
+
+    def known(self) -> list[str]:
+        """Names that lines use, in order."""
+        return sorted(self.lines)
+
+    def short(self, name: str | None) -> str | None:
+        """The name to use for a host: short, and a name instead of an address where one is known."""
+        if not name or not usable(name):
+            return None
+        if name not in self._cache:
+            short = short_host(name)
+            if is_address(short):
+                votes = self._named_by_address.get(short)
+                if votes:
+                    short = min(votes, key=lambda host: (-votes[host], -self.lines[host], host))
+            self._cache[name] = short
+        return self._cache[name]
+
+    def of_candidate(self, candidate: str) -> str | None:
+        """The known host that a part of a path means, if exactly one fits."""
+        names = [candidate]
+        names.extend(candidate[len(p) :] for p in PREFIXES if candidate.startswith(p) and len(candidate) > len(p))
+        for name in names:
+            short = short_host(name)
+            if short in self.lines:
+                return short
+        for name in names:
+            fits = [k for k in self.known() if k.endswith("-" + name) or (len(k) > 3 and name.endswith("-" + k))]
+            if len(fits) == 1:
+                return fits[0]
+        return None
+
+
+def usable(name: str) -> bool:
+    """Whether a name says anything about where."""
+    return bool(name) and len(name) <= 253 and short_host(name).lower() not in LOOPBACK and not name.startswith("127.")
+
+
+def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) -> frozenset[tuple[str, str]]:
+    """(place, name) of candidates that have a brother of the same shape and another name in the same place."""
+    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for source_id, one in claims.items():
+        for candidate in one.hosts:
+            groups[(place_of(paths[source_id], candidate), shape_of(candidate))].add(candidate)
+    found: set[tuple[str, str]] = set()
+    for (place, _), names in groups.items():
+        if len(names) > 1:
+            found.update((place, name) for name in names if host_like(name))
+    return frozenset(found)
+
+
+def place_of(path: str, candidate: str) -> str:
+    """The folder that holds a candidate: of a folder its parent, of a file name its folder."""
+    parts = path.replace("!/", "/").split("/")
+    if candidate in parts[:-1]:
+        return "/".join(parts[: parts.index(candidate)]) + "/*/"
+    return "/".join(parts[:-1]) + "/"
+
+
+def host_like(name: str) -> bool:
+    """Whether a bare name looks like a host: a digit in it, or a single letter behind a hyphen (`lab-a`)."""
+    tail = name.rsplit("-", 1)
+    return any(letter.isdigit() for letter in name) or (len(tail) == 2 and len(tail[1]) == 1)
+
+
+def single(names: Iterable[str | None]) -> str | None:
+    """The one name among these, None where there are none or several."""
+    found = {name for name in names if name}
+    return next(iter(found)) if len(found) == 1 else None

@@ -1,0 +1,322 @@
+"""From processes, local ranks and tasks to global ranks, and from ranks to hosts, for one job."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from firstfault.ingest.identity_ranks import Votes, offsets
+from firstfault.ingest.identity_sources import SourceHosts, Witnesses
+from firstfault.ingest.identity_statements import Statement
+
+Node = tuple[str, str]
+NODE_LIMIT = 16
+"""More ranks than this are never taken for one machine without a word about it."""
+
+
+class RankMaps:
+    """The maps of one job. Look-ups give None where the statements do not settle the answer."""
+
+    def __init__(
+        self,
+        seen: Witnesses,
+        hosts: SourceHosts,
+        world: int | None,
+        local_prefix: frozenset[int],
+        said_by_user: Mapping[int, int],
+    ) -> None:
+        self._seen, self._hosts, self.world, self._local_prefix = seen, hosts, world, local_prefix
+        self._by_user = said_by_user
+        self.pid_rank, self.rank_host, self.rank_local, self.node_local, self.node_rank = (
+            Votes(),
+            Votes(),
+            Votes(),
+            Votes(),
+            Votes(),
+        )
+        self.task_is_rank = self._tasks()
+        self.one_node = self._one_node()
+        for one in seen.statements:
+            self._take(one)
+        self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
+        self._rank = {s: self._by_evidence(s) for s in seen.order}
+        self._spread()
+        self._starts = self._node_starts()
+        for s in seen.order:
+            if self._rank[s] is None:
+                self._rank[s] = self._by_arithmetic(s)
+        self._spread()
+
+    # what a source is
+
+    def rank_of(self, source_id: int) -> int | None:
+        """The rank that a whole source belongs to."""
+        return self._rank.get(source_id)
+
+    def ranks_in(self, source_id: int) -> frozenset[int]:
+        """All ranks that the lines of a source name as their writer."""
+        return self._spoken.get(source_id, frozenset())
+
+    def local_of(self, source_id: int) -> int | None:
+        """The local rank that a whole source belongs to."""
+        claimed = self._seen.claims[source_id].local_rank
+        rank = self._rank.get(source_id)
+        if claimed is not None or rank is None:
+            return claimed
+        return self.rank_local.best_int(rank)
+
+    def node_rank_of(self, source_id: int) -> int | None:
+        """The rank of the node that a source belongs to."""
+        host = self._hosts.of(source_id)
+        for key in (("source", str(source_id)), ("host", host)):
+            if (found := self.node_rank.best_int(key)) is not None:
+                return found
+        task = self._seen.claims[source_id].task
+        return task if task is not None and not self.task_is_rank else self._seen.claims[source_id].node_rank
+
+    # look-ups
+
+    def rank_of_pid(self, source_id: int, host: str | None, pid: int) -> int | None:
+        """The rank of a process."""
+        for key in ((("source", str(source_id)), pid), (("host", host), pid)):
+            if (found := self.pid_rank.sure_int(key)) is not None:
+                return found
+        return None
+
+    def rank_of_local(self, source_id: int, host: str | None, local_rank: int) -> int | None:
+        """The rank with a local rank on the node that a source speaks for."""
+        for node in self._nodes(source_id, host):
+            if (found := self.node_local.sure_int((node, local_rank))) is not None:
+                return found
+        for node in self._nodes(source_id, host):
+            if (start := self._starts.get(node)) is not None:
+                return start + local_rank
+        return local_rank if self.one_node and (self.world is None or local_rank < self.world) else None
+
+    def host_of(self, rank: int) -> str | None:
+        """The host of a rank."""
+        return self.rank_host.best_str(rank)
+
+    def fill_hosts(self) -> list[tuple[int, str, int, int]]:
+        """(rank, host, local rank, witness) of ranks that nothing places, where arithmetic does."""
+        if self.world is None:
+            return []
+        size = self._local_world(self._starts)
+        witness = self._seen.order[0]
+        placed = {rank: host for rank in range(self.world) if (host := self.host_of(rank)) is not None}
+        found = [
+            (start + local, node[1], local, witness)
+            for node, start in sorted(self._starts.items())
+            if node[0] == "host" and size is not None
+            for local in range(size)
+            if start + local < self.world and start + local not in placed
+        ]
+        if found or size is None or self.world % size:
+            return found
+        blocks = {rank // size for rank in placed}
+        hosts = self._hosts.named(node_logs=True) - set(placed.values())
+        empty = sorted(set(range(self.world // size)) - blocks)
+        if len(empty) == 1 and len(hosts) == 1 and len(set(placed.values())) == len(blocks):
+            host = next(iter(hosts))
+            return [(empty[0] * size + local, host, local, witness) for local in range(size)]
+        return []
+
+    def split_hosts(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Ranks that are placed on several hosts with equal right."""
+        found = []
+        for rank in self.rank_host.keys():  # noqa: SIM118
+            hosts = self.rank_host.values(rank)
+            if isinstance(rank, int) and len(hosts) > 1 and not self.rank_host.clear(rank):
+                found.append((rank, tuple(str(host) for host in hosts)))
+        return found
+
+    # how
+
+    def _tasks(self) -> bool:
+        """Whether a Slurm task is a rank: lines show it, or nothing starts several ranks inside a task."""
+        seen = self._seen
+        agree = disagree = 0
+        for s in seen.order:
+            ranks = {one.rank for one in seen.own.get(s, ()) if one.rank is not None}
+            if (task := seen.claims[s].task) is not None and ranks:
+                agree += ranks == {task} != {0}
+                disagree += ranks != {task}
+        for one in seen.statements:
+            if one.own and one.task is not None and one.rank is not None:
+                agree += one.task == one.rank != 0
+                disagree += one.task != one.rank
+        if agree or disagree:
+            return agree > disagree
+        if self.world is not None:
+            tasks = [claims.task for claims in seen.claims.values()] + [one.task for one in seen.statements]
+            return max((task for task in tasks if task is not None), default=-1) + 1 == self.world
+        return not any((one.local_world or 0) > 1 for one in seen.statements)
+
+    def _one_node(self) -> bool:
+        """Whether all ranks can sit on one machine: nothing speaks of a second node."""
+        statements = self._seen.statements
+        if any((one.node_rank or 0) > 0 or (one.nodes or 0) > 1 for one in statements):
+            return False
+        if any(one.rank != one.local_rank for one in statements if one.rank is not None and one.local_rank is not None):
+            return False
+        hosts = self._hosts.named(node_logs=False) | {
+            one.host for one in statements if one.host is not None and one.rank is not None
+        }
+        trees = {claims.tree for claims in self._seen.claims.values() if claims.tree}
+        return len(hosts) <= 1 and len(trees) <= 1 and (self.world is None or self.world <= NODE_LIMIT)
+
+    def _nodes(self, source_id: int, host: str | None) -> list[Node]:
+        """Keys under which local ranks are looked up, the narrowest first."""
+        keys: list[Node] = []
+        if tree := self._seen.claims[source_id].tree:
+            keys.append(("tree", tree))
+        if host is not None:
+            keys.append(("host", host))
+        if not tree:
+            keys.append(("source", str(source_id)))
+        return keys
+
+    def _take(self, one: Statement) -> None:
+        source_host = self._hosts.of(one.source_id)
+        speaks_for_node = one.own or one.how in ("rendezvous", "launcher-table")
+        host = one.host or (one.said_host if one.own else None) or (source_host if speaks_for_node else None)
+        rank = one.rank
+        if rank is None and one.task is not None and self.task_is_rank:
+            rank = one.task
+        if one.node_rank is not None:
+            if host is not None:
+                self.node_rank.count(("host", host), one.node_rank, one.how)
+            if one.how in ("rendezvous", "command"):
+                self.node_rank.count(("source", str(one.source_id)), one.node_rank, one.how)
+        if rank is None or (self.world is not None and rank >= self.world):
+            return
+        self.rank_host.count(rank, host, one.how)
+        self.rank_local.count(rank, one.local_rank, one.how)
+        for pid in sorted({one.pid, one.said_pid if one.own else None} - {None}, key=str):
+            where = ("host", host) if host is not None else ("source", str(one.source_id))
+            self.pid_rank.count((where, pid), rank, one.how)
+        if one.local_rank is not None:
+            for node in self._nodes(one.source_id, host):
+                if speaks_for_node or node[0] == "host":
+                    self.node_local.count((node, one.local_rank), rank, one.how)
+
+    def _ranks_spoken(self, s: int) -> frozenset[int]:
+        found = {one.rank for one in self._seen.own.get(s, ()) if one.rank is not None}
+        if s not in self._local_prefix:
+            found.update(key.rank for key in self._seen.keys[s] if key.rank is not None)
+        return frozenset(found)
+
+    def _by_evidence(self, s: int) -> int | None:
+        """The rank of a source by what its lines and its path say."""
+        if s in self._by_user:
+            return self._by_user[s]
+        claims, spoken = self._seen.claims[s], self._spoken[s]
+        if self._seen.is_node_log(s) and len(spoken) != 1:
+            return None
+        if len(spoken) == 1:
+            rank = next(iter(spoken))
+            return rank if self._speaks_alone(s, rank) else None
+        if len(spoken) > 1:
+            votes: Counter[int] = Counter()
+            for key in self._seen.keys[s]:
+                if key.rank is not None:
+                    votes[key.rank] += key.count
+            return (
+                claims.rank if claims.rank is not None and votes[claims.rank] * 10 >= sum(votes.values()) * 9 else None
+            )
+        if claims.rank is not None:
+            return claims.rank
+        if claims.task is not None and self.task_is_rank:
+            return claims.task
+        pids = [pid for pid in (claims.pid, *(key.pid for key in self._seen.keys[s])) if pid is not None]
+        ranks = {self.rank_of_pid(s, self._hosts.of(s), pid) for pid in pids} - {None}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    def _speaks_alone(self, s: int, rank: int) -> bool:
+        """Whether the one rank that a file names wrote all of it: other ranks may stand in it without a name."""
+        claims, keys = self._seen.claims[s], self._seen.keys[s]
+        if (
+            any(claim is not None for claim in (claims.rank, claims.task, claims.local_rank, claims.pid))
+            or claims.index == rank
+        ):
+            return True
+        if self._seen.is_node_log(s):
+            return False
+        mine = [one for one in self._seen.own.get(s, ()) if one.rank == rank]
+        writers = {(one.said_host, pid) for one in mine for pid in (one.pid, one.said_pid) if pid is not None}
+        named = sum(
+            key.count for key in keys if key.rank == rank or (self._seen.names.short(key.host), key.pid) in writers
+        )
+        return self.world == 1 or named * 2 > sum(key.count for key in keys) or self._file_for_each()
+
+    def _file_for_each(self) -> bool:
+        """Whether every rank of the job is the only one that some file names."""
+        alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
+        return self.world is not None and self.world > 1 and alone >= set(range(self.world))
+
+    def _by_arithmetic(self, s: int) -> int | None:
+        """The rank of a source of which only the local rank is known, from its node."""
+        claims = self._seen.claims[s]
+        if claims.local_rank is None or self._spoken[s] or self._seen.is_node_log(s):
+            return None
+        return self.rank_of_local(s, self._hosts.of(s), claims.local_rank)
+
+    def _spread(self) -> None:
+        """What sources with a rank say about hosts and local ranks, and hosts for sources of known ranks."""
+        for s in self._seen.order:
+            rank, host = self._rank[s], self._hosts.of(s)
+            if rank is None:
+                continue
+            self.rank_host.count(rank, host, "path")
+            local = self._seen.claims[s].local_rank
+            if local is not None:
+                self.rank_local.count(rank, local, "path")
+                for node in self._nodes(s, host):
+                    self.node_local.count((node, local), rank, "path")
+        by_tree: dict[str, set[str]] = defaultdict(set)
+        for s in self._seen.order:
+            rank, tree = self._rank[s], self._seen.claims[s].tree
+            host = self._hosts.of(s) or (self.host_of(rank) if rank is not None else None)
+            if tree and host:
+                by_tree[tree].add(host)
+            if rank is not None and host is not None:
+                self._hosts.put(s, host)
+        for s in self._seen.order:
+            found = by_tree.get(self._seen.claims[s].tree or "", set())
+            if len(found) == 1:
+                self._hosts.put(s, next(iter(found)))
+        named = self._hosts.named(node_logs=False) or self._hosts.named(node_logs=True)
+        if self.one_node and len(named) == 1:
+            for s in self._seen.order:
+                if self._seen.claims[s].kind not in ("scheduler", "events"):
+                    self._hosts.put(s, next(iter(named)))
+
+    def _node_starts(self) -> dict[Node, int]:
+        """The first rank of each node, from known pairs of rank and local rank, else from its node rank."""
+        pairs: list[tuple[Node, int, int]] = []
+        for node, local_rank in self._node_keys():
+            rank = self.node_local.sure_int((node, local_rank))
+            if rank is not None:
+                pairs.append((node, rank, local_rank))
+        starts = offsets(pairs)
+        size = self._local_world(starts)
+        if size is not None:
+            for s in self._seen.order:
+                node_rank = self.node_rank_of(s)
+                for node in self._nodes(s, self._hosts.of(s)):
+                    if node_rank is not None and node not in starts:
+                        starts[node] = node_rank * size
+        return starts
+
+    def _node_keys(self) -> Sequence[tuple[Node, int]]:
+        return [key for key in self.node_local.keys() if isinstance(key, tuple)]  # noqa: SIM118
+
+    def _local_world(self, starts: Mapping[Node, int]) -> int | None:
+        """Ranks of each node, where it is said or follows from the distance of the first ranks of hosts."""
+        said = {one.local_world for one in self._seen.statements if one.local_world}
+        if said:
+            return said.pop() if len(said) == 1 else None
+        firsts = sorted({start for node, start in starts.items() if node[0] == "host"})
+        steps = {later - earlier for earlier, later in pairwise(firsts)}
+        return steps.pop() if len(steps) == 1 and firsts[0] == 0 else None

@@ -1,0 +1,182 @@
+"""Sources as they were met, what was said in them, and the host that each belongs to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from firstfault.ingest.dumps.rows import DumpProblem
+from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, sibling_names, single
+from firstfault.ingest.identity_paths import PathClaims, claims_of
+from firstfault.ingest.identity_statements import Statement
+
+NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSeen:
+    """A source as the pipeline met it: path, first bytes, and the kind of the dump reader that took it, if any."""
+
+    source_id: int
+    path: str
+    head: bytes = b""
+    reader_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIdentity:
+    """What was decided about a source; columns of `sources` by the same names."""
+
+    kind: str
+    why: str
+    host: str | None
+    node_rank: int | None
+    rank: int | None
+    local_rank: int | None
+    attempt: int | None
+    stream: str | None
+    clock: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineKey:
+    """Lines of one source whose headers name the same writer, and how many there are."""
+
+    source_id: int
+    host: str | None
+    rank: int | None
+    local_rank: int | None
+    pid: int | None
+    task: int | None
+    count: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """All that identities are decided from."""
+
+    sources: Mapping[int, SourceSeen]
+    claims: Mapping[int, PathClaims]
+    keys: Mapping[int, tuple[LineKey, ...]]
+    own: Mapping[int, tuple[Statement, ...]]
+    statements: tuple[Statement, ...]
+    names: HostNames
+
+    @property
+    def order(self) -> list[int]:
+        return sorted(self.sources)
+
+    def is_node_log(self, source_id: int) -> bool:
+        """Whether a file speaks for a machine rather than for a rank."""
+        return (self.sources[source_id].reader_kind or self.claims[source_id].kind) in NODE_KINDS
+
+
+def line_keys(summary: pl.DataFrame, known: Sequence[int]) -> dict[int, tuple[LineKey, ...]]:
+    """The summary of the lines by source."""
+    found: dict[int, list[LineKey]] = {source_id: [] for source_id in known}
+    for row in summary.select("source_id", "host", "rank", "local_rank", "pid", "task", "n", "first").rows():
+        if row[0] in found:
+            found[row[0]].append(LineKey(*row))
+    return {source_id: tuple(keys) for source_id, keys in found.items()}
+
+
+def path_claims(sources: Mapping[int, SourceSeen]) -> dict[int, PathClaims]:
+    """The claims of every path."""
+    return {source_id: claims_of(one.path) for source_id, one in sources.items()}
+
+
+class SourceHosts:
+    """The host of every source; second names and contradictions that showed on the way."""
+
+    def __init__(self, seen: Witnesses, said_by_user: Mapping[int, str]) -> None:
+        self._seen = seen
+        self.aliases: list[Alias] = []
+        self.problems: list[tuple[int, DumpProblem]] = []
+        self._spoken: dict[int, Counter[str]] = {}
+        for source_id in seen.order:
+            votes: Counter[str] = Counter()
+            for key in seen.keys[source_id]:
+                if short := seen.names.short(key.host):
+                    votes[short] += key.count
+            self._spoken[source_id] = votes
+        self._siblings = sibling_names(seen.claims, {s: one.path for s, one in seen.sources.items()})
+        self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
+        self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
+
+    def of(self, source_id: int) -> str | None:
+        """The host of a source, None where its lines differ or nothing says it."""
+        return self._host.get(source_id)
+
+    def spoken(self, source_id: int) -> int:
+        """How many hosts the lines of a source name."""
+        return len(self._spoken.get(source_id, ()))
+
+    def put(self, source_id: int, host: str) -> None:
+        """A host that was found on another way, for a source without one."""
+        if self._host.get(source_id) is None:
+            self._host[source_id] = host
+
+    def named(self, node_logs: bool) -> set[str]:
+        """Hosts of sources, with or without those that only speak for a machine."""
+        return {h for s, h in self._host.items() if h is not None and (node_logs or not self._seen.is_node_log(s))}
+
+    def _decide(self, s: int, override: str | None) -> str | None:
+        seen, lines = self._seen, self._spoken[s]
+        if override is not None:
+            return seen.names.short(override)
+        meant, sure = self._meant(s)
+        stated = {one.host for one in seen.own.get(s, ()) if one.host}
+        if len(lines) == 1:
+            host: str | None = next(iter(lines))
+        elif lines:
+            host = self._major(lines) if seen.claims[s].rank is not None else None
+        else:
+            host = single(stated)
+        pod = seen.names.short(seen.claims[s].pod)
+        if host is None and not lines and not stated:
+            return pod or meant or seen.names.short(seen.claims[s].address)
+        if host is not None and meant is not None and meant != host:
+            self._join(s, host, meant, sure)
+        if pod is not None and host is not None and pod != host:
+            self.aliases.append(Alias(pod, host, s, 1, "path"))
+        return host
+
+    @staticmethod
+    def _major(lines: Counter[str]) -> str | None:
+        total = sum(lines.values())
+        return next((host for host, count in sorted(lines.items()) if count * 10 >= total * 9), None)
+
+    def _meant(self, s: int) -> tuple[str | None, bool]:
+        """The host that the path stands for, and whether lines know it by that name."""
+        seen = self._seen
+        for candidate in seen.claims[s].hosts:
+            if known := seen.names.of_candidate(candidate):
+                return known, True
+        for candidate in seen.claims[s].hosts:
+            brothers = (place_of(seen.sources[s].path, candidate), candidate) in self._siblings
+            if brothers or (seen.is_node_log(s) and host_like(candidate)):
+                return seen.names.short(candidate), False
+        return None, False
+
+    def _join(self, s: int, said: str, meant: str, sure: bool) -> None:
+        """Lines and path name different hosts: a second name of one machine, unless both are machines."""
+        if sure and meant in self._machines and said in self._machines:
+            detail = f"the path stands for host {meant}, the lines say {said}; the lines were believed"
+            self.problems.append((s, DumpProblem("identity-conflict", "notice", detail)))
+        elif not sure:
+            self.aliases.append(Alias(said, meant, s, 1, "path"))
+        elif self._seen.is_node_log(s):
+            self.aliases.append(Alias(meant, said, s, 1, "path"))
+
+
+def grouped_statements(statements: Sequence[Statement]) -> dict[int, tuple[Statement, ...]]:
+    """What each source says about its own writers."""
+    found: dict[int, list[Statement]] = defaultdict(list)
+    for one in statements:
+        if one.own:
+            found[one.source_id].append(one)
+    return {source_id: tuple(own) for source_id, own in found.items()}

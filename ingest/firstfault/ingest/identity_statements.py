@@ -1,0 +1,337 @@
+"""Turns lines that carry an identity into statements: who says, about whom, and what.
+
+A statement is about its writer (`own`: a start line, a communicator header) or about others (a launcher's table).
+Numbers keep their own names: only `rank` is global; `comm_rank` and `task` become ranks in `identity_ranks`, if at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from firstfault.catalog.model import Event
+from firstfault.ingest.dumps.rows import DumpIdentity
+
+OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
+OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
+TEXT_LIMIT = 4096
+RANGE_LIMIT = 1 << 17
+
+
+class Spoken(Protocol):
+    """A row of `signal_rows` as far as identities need it."""
+
+    @property
+    def source_id(self) -> int: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def event(self) -> str | None: ...
+    @property
+    def fact(self) -> str | None: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def captures(self) -> Mapping[str, str]: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def rank(self) -> int | None: ...
+    @property
+    def local_rank(self) -> int | None: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def gpu(self) -> int | None: ...
+    @property
+    def stamp_ns(self) -> int | None: ...
+    @property
+    def stamp_kind(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; `said_*` is what the header of its line says about the writer."""
+
+    source_id: int
+    line: int
+    how: str
+    own: bool
+    fact: str | None = None
+    rank: int | None = None
+    host: str | None = None
+    local_rank: int | None = None
+    node_rank: int | None = None
+    task: int | None = None
+    pid: int | None = None
+    gpu: int | None = None
+    bus_id: str | None = None
+    address: str | None = None
+    pod: str | None = None
+    alias: str | None = None
+    comm: str | None = None
+    comm_rank: int | None = None
+    comm_size: int | None = None
+    world_size: int | None = None
+    local_world: int | None = None
+    nodes: int | None = None
+    attempt: int | None = None
+    said_rank: int | None = None
+    said_local: int | None = None
+    said_pid: int | None = None
+    said_host: str | None = None
+    stamp_ns: int | None = None
+    stamp_kind: str | None = None
+
+
+def short_host(name: str) -> str:
+    """A host name cut at its first dot; an address stays whole."""
+    name = name.strip().strip("'\"").rstrip(".")
+    head = name.split(".", 1)[0]
+    return name if is_address(name) or not head else head
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an IPv4 or IPv6 address."""
+    return bool(re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){3}", name)) or name.count(":") >= 2
+
+
+def pci(text: str) -> str | None:
+    """A PCI address as 'dddd:bb:dd.f', from the written form or from the packed digits that NCCL prints."""
+    text = text.strip().lower()
+    if match := re.fullmatch(r"(?:0x)?(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", text):
+        domain = int(match[1] or "0", 16)
+        return f"{domain:04x}:{int(match[2], 16):02x}:{int(match[3], 16):02x}.{match[4] or '0'}"
+    if re.fullmatch(r"(?:0x)?[0-9a-f]{1,12}", text):
+        value = int(text, 16)
+        domain, bus, device, function = value >> 20, value >> 12 & 0xFF, value >> 4 & 0xFF, value & 0xF
+        return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+    return None
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """The numbers of a list as printed: '[0, 1, 2]', '0-6,8', '1, 3'."""
+    found: list[int] = []
+    for first, last in re.findall(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", text[:65536]):
+        start, end = int(first), int(last or first)
+        if start <= end < start + RANGE_LIMIT and len(found) + end - start < RANGE_LIMIT:
+            found.extend(range(start, end + 1))
+    return tuple(dict.fromkeys(found))
+
+
+def host_list(text: str) -> tuple[str, ...]:
+    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'."""
+    hosts: list[str] = []
+    for piece in re.findall(r"[^,\s\[\]]+(?:\[[^\]]*\][^,\s\[\]]*)*", text[:65536]):
+        hosts.extend(_unfold(piece))
+        if len(hosts) > RANGE_LIMIT:
+            break
+    return tuple(dict.fromkeys(hosts))
+
+
+def _unfold(piece: str) -> list[str]:
+    match = re.fullmatch(r"([^\[\]]*)\[([^\[\]]*)\](.*)", piece, re.S)
+    if not match:
+        return [piece] if piece else []
+    names: list[str] = []
+    for part in match[2].split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            continue
+        end = int(last or first)
+        if end - int(first) > RANGE_LIMIT:
+            continue
+        names.extend(f"{match[1]}{n:0{len(first)}d}" for n in range(int(first), end + 1))
+    return [name + rest for name in names for rest in (_unfold(match[3]) or [""])]
+
+
+def _int(captures: Mapping[str, str], *names: str) -> int | None:
+    for name in names:
+        text = _word(captures, name)
+        if text is not None and re.fullmatch(r"\s*\d{1,15}\s*", text):
+            return int(text)
+    return None
+
+
+def _word(captures: Mapping[str, str], *names: str) -> str | None:
+    for name in names:
+        for key in (name, f"{name}2", f"{name}3", f"{name}4"):
+            if value := captures.get(key):
+                return value
+    return None
+
+
+RANK_KEYS = (
+    "rank", "ranks", "local_rank", "node_rank", "task", "tasks", "comm_rank", "process_index", "world_size", "tp_rank",
+    "host", "hosts", "pod", "instance", "alias", "ip",
+)  # fmt: skip
+COMMAND = re.compile(
+    r"--(nproc[_-]per[_-]node|nnodes|node[_-]rank|num_nodes|ntasks-per-node|nodes|num_processes)[= ](\d{1,6})\b"
+)
+MAPPING = re.compile(r"'([\w.-]{1,253})': \[([\d, ]{0,4000})\]")
+BLOCK = re.compile(
+    r"\b(restart_count|group_rank|group_world_size)=(\d{1,9})"
+    r"|\b(local_ranks|global_ranks|role_ranks|global_world_sizes)=\[([\d, ]*)\]"
+)
+
+
+def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIdentity]]) -> list[Statement]:
+    """All statements, in the order of source and line."""
+    found: list[Statement] = []
+    blocks = _Blocks()
+    for row in sorted(spoken, key=lambda row: (row.source_id, row.line)):
+        text = (row.text or "")[:TEXT_LIMIT]
+        found.extend(blocks.feed(row, text))
+        found.extend(_of_row(row, text))
+    found.extend(blocks.close())
+    for source_id in sorted(dumps):
+        found.extend(_of_dump(source_id, one) for one in dumps[source_id])
+    return sorted(found, key=lambda one: (one.source_id, one.line, one.how, -1 if one.rank is None else one.rank))
+
+
+def _of_dump(source_id: int, one: DumpIdentity) -> Statement:
+    return Statement(
+        source_id, one.line, one.how, own=False, rank=one.rank, host=one.host, local_rank=one.local_rank,
+        node_rank=one.node_rank,
+        pid=one.pid, gpu=one.gpu, bus_id=one.bus_id, address=one.address, pod=one.pod, alias=one.alias, comm=one.comm,
+        comm_rank=one.comm_rank, comm_size=one.comm_size, world_size=one.world_size, attempt=one.attempt,
+    )  # fmt: skip
+
+
+def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
+    if row.event in OTHERS_EVENTS:
+        own = False
+    elif row.event in OWN_EVENTS:
+        own = True
+    else:
+        return
+    captures = row.captures or {}
+    base = Statement(
+        row.source_id, row.line, "start-line" if own else "launcher-table", own, row.fact,
+        said_rank=row.rank, said_local=row.local_rank, said_pid=row.pid, said_host=row.host,
+        stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
+    )  # fmt: skip
+    if own:
+        yield from _of_text(base, text)
+    if not any(_word(captures, key) for key in RANK_KEYS):
+        return
+    comm_rank = _int(captures, "comm_rank")
+    one = replace(
+        base,
+        how="comm-init" if comm_rank is not None else base.how,
+        rank=_int(captures, "rank", "process_index"),
+        local_rank=_int(captures, "local_rank"),
+        node_rank=_int(captures, "node_rank"),
+        task=_int(captures, "task"),
+        host=_word(captures, "host"),
+        pid=_int(captures, "child_pid") if not own else _int(captures, "pid", "child_pid"),
+        gpu=_int(captures, "gpu") if own else None,
+        bus_id=pci(_word(captures, "bus_id") or "") if _word(captures, "bus_id") else None,
+        address=_word(captures, "ip"),
+        pod=_word(captures, "pod"),
+        alias=_word(captures, "alias", "instance", "node"),
+        comm=_word(captures, "comm_id") or _word(captures, "comm"),
+        comm_rank=comm_rank,
+        comm_size=_int(captures, "comm_size"),
+        world_size=_int(captures, "world_size"),
+    )
+    if own and one.pid is None:
+        one = replace(one, pid=row.pid)
+    if own and one.gpu is None:
+        one = replace(one, gpu=row.gpu)
+    hosts = host_list(_word(captures, "hosts") or "")
+    if hosts and one.host is None and len(hosts) == 1:
+        one = replace(one, host=hosts[0])
+    many = _word(captures, "ranks")
+    tasks = numbers(_word(captures, "tasks") or "")
+    if many and one.rank is None and own:
+        for rank in numbers(many):
+            yield replace(one, rank=rank, own=False, pid=None, gpu=None)
+    elif tasks and not own and len(hosts) <= 1:
+        for task in tasks:
+            yield replace(one, task=task)
+    elif len(hosts) > 1 and own:
+        for node_rank, host in enumerate(hosts):
+            yield replace(one, host=host, node_rank=node_rank, own=False, how="host-list", pid=None, gpu=None)
+    else:
+        yield one
+
+
+def _of_text(base: Statement, text: str) -> Iterator[Statement]:
+    """What command lines and DeepSpeed's dictionaries say, whatever the fact took out of them."""
+    if "--" in text:
+        options = {name.replace("-", "_"): int(value) for name, value in COMMAND.findall(text)}
+        local_world = options.get("nproc_per_node", options.get("ntasks_per_node"))
+        nodes = options.get("nnodes", options.get("num_nodes", options.get("nodes")))
+        if options:
+            world = options.get("num_processes")
+            if world is None and local_world and nodes and "nproc_per_node" in options:
+                world = local_world * nodes
+            yield replace(
+                base, how="command", own=False, local_world=local_world, nodes=nodes, world_size=world,
+                node_rank=options.get("node_rank"),
+            )  # fmt: skip
+    if "global_rank_mapping=" in text:
+        for node_rank, (host, ranks) in enumerate(MAPPING.findall(text)):
+            for local_rank, rank in enumerate(numbers(ranks)):
+                yield replace(
+                    base, how="launcher-table", own=False, host=None if host == "localhost" else host, rank=rank,
+                    local_rank=local_rank, node_rank=node_rank, local_world=len(numbers(ranks)),
+                )  # fmt: skip
+    elif "WORLD INFO DICT:" in text:
+        rank = 0
+        for node_rank, (host, gpus) in enumerate(MAPPING.findall(text)):
+            for local_rank, _ in enumerate(numbers(gpus)):
+                yield replace(
+                    base, how="launcher-table", own=False, host=None if host == "localhost" else host, rank=rank,
+                    local_rank=local_rank, node_rank=node_rank, local_world=len(numbers(gpus)),
+                )  # fmt: skip
+                rank += 1
+
+
+class _Blocks:
+    """Joins the lines of 'Rendezvous complete for workers. Result:' blocks."""
+
+    SPAN = 16
+
+    def __init__(self) -> None:
+        self._row: Spoken | None = None
+        self._got: dict[str, str] = {}
+
+    def feed(self, row: Spoken, text: str) -> Iterator[Statement]:
+        pairs = [(a or c, b or d) for a, b, c, d in BLOCK.findall(text)] if "=" in text else []
+        if not pairs:
+            return
+        first = self._row
+        if first is not None and (
+            first.source_id != row.source_id
+            or row.line - first.line > self.SPAN
+            or any(key in self._got for key, _ in pairs)
+        ):
+            yield from self.close()
+        if self._row is None:
+            self._row = row
+        self._got.update(pairs)
+
+    def close(self) -> Iterator[Statement]:
+        row, got = self._row, self._got
+        self._row, self._got = None, {}
+        if row is None:
+            return
+        base = Statement(
+            row.source_id, row.line, "rendezvous", own=False,
+            node_rank=int(got["group_rank"]) if "group_rank" in got else None,
+            attempt=int(got["restart_count"]) if "restart_count" in got else None,
+            nodes=int(got["group_world_size"]) if "group_world_size" in got else None,
+            said_host=row.host, said_pid=row.pid, stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
+        )  # fmt: skip
+        ranks = numbers(got.get("global_ranks", ""))
+        locals_ = numbers(got.get("local_ranks", ""))
+        sizes = numbers(got.get("global_world_sizes", ""))
+        base = replace(base, world_size=sizes[0] if sizes else None, local_world=len(ranks) or None)
+        if not ranks:
+            yield base
+        for index, rank in enumerate(ranks):
+            yield replace(base, rank=rank, local_rank=locals_[index] if index < len(locals_) else index)
