@@ -67,7 +67,9 @@ class Scanner:
 def _compiled(patterns: Sequence[tuple[int, bytes]], key: str) -> hyperscan.Database:
     path = cache_folder() / f"formats-{key}-{hyperscan.__version__}.hs"
     try:
-        return hyperscan.loadb(path.read_bytes(), hyperscan.HS_MODE_BLOCK)
+        database = hyperscan.loadb(path.read_bytes(), hyperscan.HS_MODE_BLOCK)
+        database.scratch = hyperscan.Scratch(database)  # a loaded database comes without
+        return database
     except (OSError, hyperscan.error):
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         database.compile(

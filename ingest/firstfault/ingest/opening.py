@@ -1,0 +1,262 @@
+"""From a file on disk to streams of plain bytes: compressed files and archives are opened as they are read.
+
+Members of archives come one after another, none is ever written to disk, and sizes and ratios are bounded.
+What stops early leaves what was read and a problem.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+from firstfault.ingest.discover import STDIN, Found
+from firstfault.ingest.options import Bounds
+from firstfault.ingest.problems import Problem, Severity
+
+_PIECE = 256 << 10
+_ZSTD_PIECE = 1 << 10
+_BOMB_FREE = 64 << 20
+_NOT_ARCHIVES = (".pt", ".pth", ".npz", ".whl", ".jar", ".egg", ".docx", ".xlsx", ".safetensors", ".ckpt", ".distcp")
+
+
+@dataclass(slots=True)
+class Opened:
+    """One source, ready to be read from its first byte."""
+
+    path: str
+    stream: Plain
+    mtime_ns: int
+
+
+class _Decoder(Protocol):
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+class Plain:
+    """A readable stream with a look ahead, which ends quietly where its input breaks and remembers why."""
+
+    def __init__(self, source: IO[bytes] | Plain, path: str) -> None:
+        self._source = source
+        self._ahead = b""
+        self.path = path
+        self.trouble: Problem | None = None
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As many bytes as asked for, less only at the end."""
+        if size < 0:
+            size = sys.maxsize
+        parts, missing = [self._ahead[:size]], size - len(self._ahead)
+        self._ahead = self._ahead[size:]
+        while missing > 0 and self.trouble is None:
+            try:
+                part = self._take(min(missing, _PIECE * 16))
+            except (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
+                self.trouble = Problem(self.path, "truncated", Severity.DATA_LOSS, f"reading stopped early: {error}", source=self.path)
+                break
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which stay in the stream."""
+        self._ahead = self.read(size) + self._ahead
+        return self._ahead[:size]
+
+    def _take(self, size: int) -> bytes:
+        return self._source.read(size)
+
+
+class Unpacked(Plain):
+    """A compressed stream, several members behind one another included."""
+
+    def __init__(self, source: Plain, path: str, make: Callable[[], _Decoder], piece: int, ratio: int) -> None:
+        super().__init__(source, path)
+        self._make, self._decoder, self._piece, self._ratio = make, make(), piece, ratio
+        self._fed, self._made = 0, 0
+        self._buffer = b""
+
+    def _take(self, size: int) -> bytes:
+        while not self._buffer:
+            if self._decoder.eof:
+                rest = self._decoder.unused_data or self._source.read(self._piece)
+                if not rest.strip(b"\0"):
+                    return b""
+                self._decoder = self._make()
+            else:
+                rest = self._source.read(self._piece)
+                if not rest:
+                    if self._fed:
+                        raise EOFError("the compressed data ends in the middle")
+                    return b""
+            self._fed += len(rest)
+            self._buffer = self._decoder.decompress(rest)
+            self._made += len(self._buffer)
+            if self._made > _BOMB_FREE and self._made > self._ratio * self._fed:
+                self.trouble = Problem(
+                    self.path, "bomb", Severity.DATA_LOSS, f"more than {self._ratio} bytes come out of one; reading stopped", source=self.path
+                )
+                return b""
+        part, self._buffer = self._buffer[:size], self._buffer[size:]
+        return part
+
+
+def _zstd() -> _Decoder:
+    import zstandard
+
+    decoder: _Decoder = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+    return decoder
+
+
+_PACKERS: tuple[tuple[bytes, Callable[[], _Decoder], int], ...] = (
+    (b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31), _PIECE // 16),
+    (b"\x28\xb5\x2f\xfd", _zstd, _ZSTD_PIECE),
+    (b"\xfd7zXZ\0", lzma.LZMADecompressor, _ZSTD_PIECE * 4),
+    (b"BZh", bz2.BZ2Decompressor, _ZSTD_PIECE * 4),
+)
+
+
+def open_found(found: Found, bounds: Bounds, problems: list[Problem]) -> Iterator[Opened]:
+    """The sources in a file: itself, or the members of the archive that it is."""
+    if found.file == STDIN:
+        yield from _open(Plain(sys.stdin.buffer, STDIN), found.path, 0, bounds, problems, 0, alone=True)
+        return
+    try:
+        file = open(found.file, "rb", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        problems.append(Problem(found.path, "unreadable", Severity.ERROR, error.strerror or str(error)))
+        return
+    with file:
+        yield from _open(Plain(file, found.path), found.path, found.mtime_ns, bounds, problems, 0, alone=found.alone, file=file)
+
+
+def _open(
+    stream: Plain,
+    path: str,
+    mtime_ns: int,
+    bounds: Bounds,
+    problems: list[Problem],
+    depth: int,
+    *,
+    alone: bool,
+    file: IO[bytes] | None = None,
+) -> Iterator[Opened]:
+    head = stream.peek(512)
+    packed = False
+    for magic, make, piece in _PACKERS:
+        if head.startswith(magic):
+            stream = Unpacked(stream, path, make, piece, bounds.ratio)
+            head, packed = stream.peek(512), True
+            break
+    inside = "" if alone and depth == 0 else f"{path}!/"
+    if head[257:262] == b"ustar" or (path.endswith((".tar", ".tar.gz", ".tgz")) and not head and stream.trouble is None):
+        if _too_deep(path, depth, bounds, problems):
+            return
+        yield from _tar(stream, path, inside, bounds, problems, depth)
+    elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")) and not path.lower().endswith(_NOT_ARCHIVES):
+        if _too_deep(path, depth, bounds, problems):
+            return
+        yield from _zip(stream, file if not packed else None, path, inside, bounds, problems, depth)
+    else:
+        yield Opened(path, stream, mtime_ns)
+    if stream.trouble is not None:
+        problems.append(stream.trouble)
+
+
+def _too_deep(path: str, depth: int, bounds: Bounds, problems: list[Problem]) -> bool:
+    if depth < bounds.archive_depth:
+        return False
+    problems.append(Problem(path, "bomb", Severity.DATA_LOSS, f"an archive inside {depth} others was not opened"))
+    return True
+
+
+def _tar(
+    stream: Plain, path: str, inside: str, bounds: Bounds, problems: list[Problem], depth: int
+) -> Iterator[Opened]:
+    total = 0
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", errorlevel=0, encoding="utf-8", errors="replace") as archive:  # type: ignore[call-overload]
+            for count, member in enumerate(archive):
+                name = inside + _clean(member.name)
+                total += member.size
+                if count >= bounds.archive_members or total > bounds.archive_bytes:
+                    problems.append(Problem(path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"))
+                    return
+                archive.members = []  # type: ignore[attr-defined] # a long archive would keep a record of each
+                if member.issym() or member.islnk():
+                    problems.append(Problem(name, "link", Severity.NOTICE, "a link inside an archive is not followed"))
+                elif member.isdir():
+                    continue
+                elif not member.isreg():
+                    problems.append(Problem(name, "not-a-file", Severity.NOTICE, "a device or pipe inside an archive"))
+                else:
+                    content = archive.extractfile(member)
+                    if content is not None:
+                        mtime_ns = int(member.mtime * 1_000_000_000)
+                        yield from _open(Plain(content, name), name, mtime_ns, bounds, problems, depth + 1, alone=False)
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+        problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
+
+
+def _zip(
+    stream: Plain,
+    file: IO[bytes] | None,
+    path: str,
+    inside: str,
+    bounds: Bounds,
+    problems: list[Problem],
+    depth: int,
+) -> Iterator[Opened]:
+    if file is None or not file.seekable():
+        content = stream.read(bounds.dump + 1)
+        if len(content) > bounds.dump:
+            problems.append(Problem(path, "bomb", Severity.DATA_LOSS, f"a zip of more than {bounds.dump} bytes inside a stream"))
+            return
+        file = io.BytesIO(content)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            total = 0
+            for count, member in enumerate(sorted(archive.infolist(), key=lambda member: member.filename)):
+                name = inside + _clean(member.filename)
+                if member.is_dir():
+                    continue
+                total += member.file_size
+                if count >= bounds.archive_members or total > bounds.archive_bytes:
+                    problems.append(Problem(path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"))
+                    return
+                if member.file_size > _BOMB_FREE and member.file_size > bounds.ratio * max(member.compress_size, 1):
+                    problems.append(Problem(name, "bomb", Severity.DATA_LOSS, f"more than {bounds.ratio} bytes come out of one; not read"))
+                    continue
+                try:
+                    content_stream = archive.open(member)
+                except (RuntimeError, NotImplementedError, zipfile.BadZipFile, OSError) as error:
+                    problems.append(Problem(name, "unreadable", Severity.ERROR, str(error)))
+                    continue
+                with content_stream:
+                    yield from _open(Plain(content_stream, name), name, _zip_time(member), bounds, problems, depth + 1, alone=False)
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
+        problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
+
+
+def _zip_time(member: zipfile.ZipInfo) -> int:
+    import calendar
+
+    return calendar.timegm((*member.date_time, 0, 0, 0)) * 1_000_000_000
+
+
+def _clean(name: str) -> str:
+    """A member's name without what leads out of the archive."""
+    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+    return "/".join(parts).encode("utf-8", "replace").decode("utf-8") or "unnamed"

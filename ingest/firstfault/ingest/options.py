@@ -1,0 +1,106 @@
+"""What a user may say about a job before it is read: hosts, ranks, zone and year of the logs, bounds, workers.
+
+Command line options come in through `IngestOptions`; a file `.firstfault.toml` beside the logs says the same things
+for everyone who reads that folder, and loses against the command line.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+SETTINGS_NAME = ".firstfault.toml"
+
+
+class OptionError(ValueError):
+    """A setting that cannot be used, with where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits against hostile or accidental giants."""
+
+    line: int = 65536
+    """Bytes of text that are kept of one line."""
+    dump: int = 512 << 20
+    """Bytes of a file that a dump reader or a nested archive may hold in memory."""
+    archive_depth: int = 3
+    """Archives inside archives."""
+    archive_members: int = 1_000_000
+    archive_bytes: int = 1 << 40
+    ratio: int = 2000
+    """Decompressed bytes for each compressed byte, once more than 64 MB came out."""
+    chunk: int = 4 << 20
+    """Bytes that are worked on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How to read a job. Glob patterns of the maps are matched against the path as cited in evidence."""
+
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    tz: str | None = None
+    year: int | None = None
+    follow_links: bool = False
+    keep_text: bool | None = None
+    workers: int | None = None
+    catalogs: tuple[Path, ...] = ()
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+def with_settings(options: IngestOptions, folder: Path) -> IngestOptions:
+    """The options, completed by the settings file of a folder where there is one."""
+    file = folder / SETTINGS_NAME
+    if not file.is_file():
+        return options
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"{file}: cannot be read: {error}") from error
+    unknown = sorted(set(settings) - {"hosts", "ranks", "tz", "year"})
+    if unknown:
+        raise OptionError(f"{file}: unknown setting {unknown[0]!r}; known are hosts, ranks, tz, year")
+    return replace(
+        options,
+        hosts={**_table(file, settings, "hosts", str), **options.hosts},
+        ranks={**_table(file, settings, "ranks", int), **options.ranks},
+        tz=options.tz if options.tz is not None else _value(file, settings, "tz", str),
+        year=options.year if options.year is not None else _value(file, settings, "year", int),
+    )
+
+
+def check(options: IngestOptions) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    if options.tz is not None:
+        zone(options.tz)
+    if options.year is not None and not 1970 <= options.year <= 2200:
+        raise OptionError(f"year {options.year}: expected a year between 1970 and 2200")
+    if options.workers is not None and options.workers < 1:
+        raise OptionError(f"workers {options.workers}: at least one is needed")
+
+
+def zone(name: str) -> zoneinfo.ZoneInfo:
+    """The time zone of a name such as `Europe/Berlin` or `UTC`."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise OptionError(f"time zone {name!r}: not known; use a name such as 'UTC' or 'America/New_York'") from error
+
+
+def _table(file: Path, settings: Mapping[str, Any], name: str, kind: type) -> dict[str, Any]:
+    table = settings.get(name, {})
+    if not isinstance(table, dict) or not all(type(value) is kind for value in table.values()):
+        raise OptionError(f"{file}: {name} must be a table of path patterns with a {kind.__name__} each")
+    return dict(table)
+
+
+def _value(file: Path, settings: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = settings.get(name)
+    if value is not None and type(value) is not kind:
+        raise OptionError(f"{file}: {name} must be a {kind.__name__}")
+    return value

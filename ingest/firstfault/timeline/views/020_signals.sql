@@ -1,0 +1,38 @@
+-- One row for each signal, with its path and the captures that most questions ask for as typed columns.
+CREATE VIEW signals AS
+SELECT
+    g.*,
+    s.path AS path,
+    s.kind AS source_kind,
+    map_extract(g.captures, 'peer')[1] AS peer,
+    try_cast(map_extract(g.captures, 'peer_port')[1] AS INTEGER) AS peer_port,
+    try_cast(map_extract(g.captures, 'peer_rank')[1] AS INTEGER) AS peer_rank,
+    map_extract(g.captures, 'peer_host')[1] AS peer_host,
+    try_cast(map_extract(g.captures, 'seq')[1] AS BIGINT) AS seq,
+    map_extract(g.captures, 'op')[1] AS op,
+    map_extract(g.captures, 'pg_id')[1] AS pg_id,
+    map_extract(g.captures, 'pg_name')[1] AS pg_name,
+    map_extract(g.captures, 'pg_desc')[1] AS pg_desc,
+    try_cast(map_extract(g.captures, 'pg_rank')[1] AS INTEGER) AS pg_rank,
+    try_cast(map_extract(g.captures, 'last_enqueued')[1] AS BIGINT) AS last_enqueued,
+    try_cast(map_extract(g.captures, 'last_completed')[1] AS BIGINT) AS last_completed,
+    try_cast(map_extract(g.captures, 'numel_in')[1] AS BIGINT) AS numel_in,
+    try_cast(map_extract(g.captures, 'numel_out')[1] AS BIGINT) AS numel_out,
+    try_cast(map_extract(g.captures, 'timeout_ms')[1] AS BIGINT) AS timeout_ms,
+    try_cast(map_extract(g.captures, 'elapsed_ms')[1] AS BIGINT) AS elapsed_ms,
+    try_cast(map_extract(g.captures, 'exitcode')[1] AS INTEGER) AS exitcode,
+    map_extract(g.captures, 'signal')[1] AS signal,
+    try_cast(map_extract(g.captures, 'signal_no')[1] AS INTEGER) AS signal_no,
+    try_cast(map_extract(g.captures, 'child_pid')[1] AS BIGINT) AS child_pid,
+    try_cast(map_extract(g.captures, 'victim_pid')[1] AS BIGINT) AS victim_pid,
+    try_cast(map_extract(g.captures, 'task')[1] AS INTEGER) AS task,
+    map_extract(g.captures, 'bus_id')[1] AS bus_id,
+    try_cast(map_extract(g.captures, 'xid')[1] AS INTEGER) AS xid,
+    try_cast(map_extract(g.captures, 'step')[1] AS BIGINT) AS step,
+    map_extract(g.captures, 'exception')[1] AS exception,
+    map_extract(g.captures, 'src_file')[1] AS src_file,
+    try_cast(map_extract(g.captures, 'src_line')[1] AS INTEGER) AS src_line,
+    map_extract(g.captures, 'function')[1] AS function,
+    try_cast(map_extract(g.captures, 'cause_line')[1] AS BIGINT) AS cause_line
+FROM signal_rows g
+JOIN sources s ON s.source_id = g.source_id;
