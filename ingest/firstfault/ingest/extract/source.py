@@ -14,7 +14,7 @@ import polars as pl
 
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest.extract.batch import Batch
-from firstfault.ingest.extract.records import HEAD, Failure, RecordReader, Row, merged
+from firstfault.ingest.extract.records import HEAD, TABLE, Failure, RecordReader, Row, merged
 from firstfault.ingest.extract.rows import TEXT_LIMIT, About, Own, RecordRow, SignalRow
 from firstfault.ingest.problems import Problem, Severity
 
@@ -55,8 +55,7 @@ def absorb(state: SourceState, batch: Batch, part: int) -> None:
     known = set()
     for row, hit in _between(batch.hits, start, stop):
         state.signals.append(replace(hit, line=segment.first_line + row - start))
-        if hit.entry is not None:
-            known.add(row)
+        known.add(row)
     for row, error in _between(batch.errors, start, stop):
         if row in known:
             continue
@@ -140,11 +139,20 @@ def _inside(signal: SignalRow, failure: Failure) -> SignalRow:
 
 
 def _traceback(failure: Failure) -> SignalRow:
+    """The signal of a traceback whose exception no entry knows. A launcher's own exception only reports its children's."""
+    known = failure.captures["exception"].rpartition(".")[2] != TABLE
     return SignalRow(
-        line=failure.line, event="exception", text=failure.text[:TEXT_LIMIT], entry="python-traceback",
-        cls="python-exception", role="initiating", first_line=failure.lines[0], last_line=failure.lines[-1],
-        captures=failure.captures, own=failure.own,
-    )  # fmt: skip
+        line=failure.line,
+        event="exception" if known else "agent-report",
+        text=failure.text[:TEXT_LIMIT],
+        entry="python-traceback" if known else None,
+        cls="python-exception" if known else None,
+        role="initiating" if known else None,
+        first_line=failure.lines[0],
+        last_line=failure.lines[-1],
+        captures=failure.captures,
+        own=failure.own,
+    )
 
 
 def _item(failure: Failure, entries: list[SignalRow], matcher: Matcher) -> SignalRow:
