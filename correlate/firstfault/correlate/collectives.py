@@ -141,7 +141,8 @@ def _settle(one: Collective) -> None:
             elif enqueued < one.seq:
                 one.absent[rank] = signal
     votes = Counter(one.ops.values())
-    if len(votes) > 1 and len(one.ops) >= 3:
+    # without a sequence number the waits of different operations lie together: nothing to compare
+    if one.seq is not None and len(votes) > 1 and len(one.ops) >= 3:
         (top, most), *others = votes.most_common()
         if most > sum(count for _, count in others):
             one.odd = {rank: one.waiters[rank] for rank, op in sorted(one.ops.items()) if op != top and rank in one.waiters}
