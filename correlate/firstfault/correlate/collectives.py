@@ -145,7 +145,9 @@ def _settle(one: Collective) -> None:
     if one.seq is not None and len(votes) > 1 and len(one.ops) >= 3:
         (top, most), *others = votes.most_common()
         if most > sum(count for _, count in others):
-            one.odd = {rank: one.waiters[rank] for rank, op in sorted(one.ops.items()) if op != top and rank in one.waiters}
+            one.odd = {
+                rank: one.waiters[rank] for rank, op in sorted(one.ops.items()) if op != top and rank in one.waiters
+            }
 
 
 def _members(signals: list[Signal], names: Names) -> dict[str, tuple[frozenset[int], str]]:
@@ -178,12 +180,7 @@ def _infer(key: str, pairs: set[tuple[int, int]], world: int) -> dict[str, tuple
     size = next((d for d in range(largest + 1, world + 1) if world % d == 0), 0)
     if size <= 1:
         return {}
-    strides = {
-        (a - b) // (p - q)
-        for a, p in pairs
-        for b, q in pairs
-        if p > q and a > b and (a - b) % (p - q) == 0
-    }
+    strides = {(a - b) // (p - q) for a, p in pairs for b, q in pairs if p > q and a > b and (a - b) % (p - q) == 0}
     for stride in sorted(strides) or [1]:
         bases: dict[int, set[int]] = defaultdict(set)
         for rank, group_rank in pairs:

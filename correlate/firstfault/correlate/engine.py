@@ -42,6 +42,7 @@ from firstfault.correlate.ranking import Ranked, rank
 from firstfault.correlate.states import build_states
 from firstfault.correlate.times import Times
 from firstfault.correlate.window import Window
+from firstfault.timeline import open_timeline
 
 
 @dataclass(slots=True)
@@ -125,7 +126,18 @@ def _attempt(
     view = View(number, timeline, names, times, mine, states, exits, groups, collectives, steps)
     window = Window(timeline, times, states)
     candidates: list[Candidate] = []
-    for source in (own_errors, reported_ends, absent_by_counters, odd_operations, named_absent, mute_ranks, stuck_in_completed, nobody_missing, unlogged, ownerless_errors):
+    for source in (
+        own_errors,
+        reported_ends,
+        absent_by_counters,
+        odd_operations,
+        named_absent,
+        mute_ranks,
+        stuck_in_completed,
+        nobody_missing,
+        unlogged,
+        ownerless_errors,
+    ):
         candidates.extend(source(view))
     for outside in (oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
         candidates.extend(outside(view, window))
@@ -136,12 +148,15 @@ def _attempt(
 
 
 def diagnose(database: Path | str) -> Diagnosis:
-    """Diagnose the job of a timeline file."""
+    """Diagnose the job of a timeline file and write the findings back into it."""
+    from firstfault.correlate.store import save
     from firstfault.correlate.verdict import compose
 
-    con = duckdb.connect(str(database), read_only=True)
+    con = open_timeline(database, writable=True)
     try:
-        return compose(correlate(con))
+        found = correlate(con)
+        save(con, found)
+        return compose(found)
     finally:
         con.close()
 

@@ -75,7 +75,11 @@ def ranks_of(signal: Signal, names: Names, tasks_are_ranks: bool) -> tuple[int, 
     if pid is not None and (found := names.rank_of_pid(host, pid)) is not None:
         return (found,)
     local = signal.number("local_rank")
-    if local is not None and host is not None and (found := names.rank_of_local(host, local, signal.attempt)) is not None:
+    if (
+        local is not None
+        and host is not None
+        and (found := names.rank_of_local(host, local, signal.attempt)) is not None
+    ):
         return (found,)
     listed = signal.captures.get("ranks")
     if listed:
@@ -100,7 +104,9 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
     ]
     world = names.world or len(names.ranks)
     by_agent = any(signal.event in (Event.AGENT_REPORT, Event.AGENT_KILL) for signal in signals)
-    tasks_are_ranks = not tasks or (not by_agent and (not world or max(tasks) < world) and _one_task_a_rank(signals, world))
+    tasks_are_ranks = not tasks or (
+        not by_agent and (not world or max(tasks) < world) and _one_task_a_rank(signals, world)
+    )
     found = []
     for signal in signals:
         if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT):
@@ -119,7 +125,8 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 host=names.canonical(host) if host else None,
                 code=None if killed else code,
                 killed=killed or (code == -15),
-                first=signal.captures.get("reported") == "first" or (signal.event is Event.EXIT and "local_rank" in signal.captures),
+                first=signal.captures.get("reported") == "first"
+                or (signal.event is Event.EXIT and "local_rank" in signal.captures),
                 oom=oom,
                 signal=signal,
             )

@@ -24,7 +24,11 @@ def fate_words(state: RankState) -> str:
     """How a rank that only suffered ended."""
     if state.derived:
         first = state.derived[0]
-        return _WORDS.get(first.event, "printed an error that follows from a failure elsewhere") if first.event else "failed after others"
+        return (
+            _WORDS.get(first.event, "printed an error that follows from a failure elsewhere")
+            if first.event
+            else "failed after others"
+        )
     if state.secondary:
         return "raised an error after it had lost its peers"
     if state.own:
@@ -62,7 +66,15 @@ def fold(view: View, states: list[RankState]) -> tuple[CollateralGroup, ...]:
     for what, members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         signal = next((one for state in members if (one := _example(state)) is not None), None)
         example = (
-            Evidence(signal.source.path, signal.line, signal.text[:500], what, view.times.text(view.times.of(signal)), signal.rank, signal.host)
+            Evidence(
+                signal.source.path,
+                signal.line,
+                signal.text[:500],
+                what,
+                view.times.text(view.times.of(signal)),
+                signal.rank,
+                signal.host,
+            )
             if signal
             else None
         )

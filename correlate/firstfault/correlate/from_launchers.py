@@ -13,7 +13,14 @@ from firstfault.correlate.model import Signal
 from firstfault.correlate.states import is_own_error
 
 _LAUNCHER_CLASSES = frozenset(
-    {"port-in-use", "master-unreachable", "rendezvous-timeout", "agent-failure", "store-lost", "network-interface-misconfigured"}
+    {
+        "port-in-use",
+        "master-unreachable",
+        "rendezvous-timeout",
+        "agent-failure",
+        "store-lost",
+        "network-interface-misconfigured",
+    }
 )
 
 
@@ -50,7 +57,10 @@ def _from_errors(view: View, signals: list[Signal]) -> Candidate:
         ranks=(),
         hosts=tuple(hosts) if len(hosts) == 1 or (len(hosts) < len(every)) else (),
         base=BASE[rule] - (0.4 if fallback and rule == "own-error" else 0.0),
-        signals=[(one, "an error of the launcher" if launcher else "an error whose rank the log does not tell") for one in signals[:6]],
+        signals=[
+            (one, "an error of the launcher" if launcher else "an error whose rank the log does not tell")
+            for one in signals[:6]
+        ],
         moment=earliest(view, signals),
     )
     copies = len({(one.source.id, one.line) for one in signals})

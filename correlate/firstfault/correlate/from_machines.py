@@ -15,7 +15,18 @@ from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal, parse_ranks
 from firstfault.correlate.window import Window
 
-_WORKER_NAMES = ("python", "pt_main", "pt_data", "ray::", "torchrun", "train", "deepspeed", "accelerate", "vllm", "megatron")
+_WORKER_NAMES = (
+    "python",
+    "pt_main",
+    "pt_data",
+    "ray::",
+    "torchrun",
+    "train",
+    "deepspeed",
+    "accelerate",
+    "vllm",
+    "megatron",
+)
 
 
 def host_of_signal(view: View, signal: Signal) -> str | None:
@@ -103,7 +114,11 @@ def _lost_on(view: View, host: str | None) -> list[int]:
     killed = [state.rank for state in states if any(one.died_by == 9 and not one.killed for one in state.exits)]
     if killed:
         return killed
-    worker = [state.rank for state in states if any(one.cls in ("dataloader-worker-died", "host-oom-kill") for one in state.own)]
+    worker = [
+        state.rank
+        for state in states
+        if any(one.cls in ("dataloader-worker-died", "host-oom-kill") for one in state.own)
+    ]
     if worker:
         return worker
     return [state.rank for state in states if state.silent and not state.completed and not state.killed]
@@ -153,7 +168,9 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
         ranks=ranks,
         hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
         base=base,
-        signals=[(one, "the driver's or kernel's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:4]],
+        signals=[
+            (one, "the driver's or kernel's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:4]
+        ],
         moment=earliest(view, sure or signals),
     )
     if how:
@@ -174,7 +191,11 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
     hosts: dict[str | None, list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if _usable(signal, Event.LINK_FAULT) and not window.stale(signal):
-            host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else host_of_signal(view, signal)
+            host = (
+                view.names.host_of(signal.rank, view.attempt)
+                if signal.rank is not None
+                else host_of_signal(view, signal)
+            )
             hosts[host].append(signal)
     for host, signals in sorted(hosts.items(), key=lambda item: item[0] or ""):
         sure = [one for one in signals if one.role is Role.INITIATING]
@@ -199,7 +220,9 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
     for signal in view.signals:
         own = signal.event is Event.IO_ERROR and signal.rank is None
         if (_usable(signal, Event.IO_STALL) or (own and _usable(signal, Event.IO_ERROR))) and not window.stale(signal):
-            places[(signal.cls or "", signal.captures.get("server") or signal.captures.get("path") or "")].append(signal)
+            places[(signal.cls or "", signal.captures.get("server") or signal.captures.get("path") or "")].append(
+                signal
+            )
     for (cls, _), signals in sorted(places.items()):
         hosts = {host for one in signals if (host := host_of_signal(view, one))}
         first = signals[0]

@@ -10,7 +10,14 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.states import RankState
 
-_SIGNAL_CLASS = {9: "process-killed", 11: "process-segfault", 7: "process-segfault", 4: "process-segfault", 8: "process-segfault", 6: "process-segfault"}
+_SIGNAL_CLASS = {
+    9: "process-killed",
+    11: "process-segfault",
+    7: "process-segfault",
+    4: "process-segfault",
+    8: "process-segfault",
+    6: "process-segfault",
+}
 _SIGNAL_ENTRY = {9: "process-sigkill"}
 
 
@@ -32,7 +39,11 @@ def root_error(errors: list[Signal]) -> Signal:
 def error_kind(signal: Signal) -> tuple[str, str, str]:
     """What makes two errors the same failure: class, entry, and for fallbacks the exception's name."""
     fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
-    return (signal.cls or "python-exception", signal.entry or "", signal.captures.get("exception", "") if fallback else "")
+    return (
+        signal.cls or "python-exception",
+        signal.entry or "",
+        signal.captures.get("exception", "") if fallback else "",
+    )
 
 
 def earliest(view: View, signals: list[Signal]) -> Moment | None:
@@ -99,7 +110,9 @@ def spread(view: View, candidate: Candidate) -> Candidate:
         candidate.scope_ranks = candidate.ranks
         candidate.for_.append(f"{len(candidate.ranks)} of {len(logged)} ranks raise it: the cause is common to them")
         candidate.rule = "common-error" if candidate.base > BASE["own-error-ambiguous"] else candidate.rule
-        candidate.base = max(candidate.base, BASE["common-error"] if candidate.rule == "common-error" else candidate.base)
+        candidate.base = max(
+            candidate.base, BASE["common-error"] if candidate.rule == "common-error" else candidate.base
+        )
         candidate.ranks = ()
         candidate.component = "job"
         if len(hosts) > 1:
@@ -119,7 +132,11 @@ def _few_first(candidate: Candidate, view: View) -> bool:
         for signal, _ in candidate.signals
         if signal.own_stamp and (moment := view.times.of(signal)) is not None and signal.rank is not None
     )
-    return len(moments) >= 2 and moments[0][0].surely_before(moments[1][0]) and moments[1][0].ns - moments[0][0].ns > 30_000_000_000
+    return (
+        len(moments) >= 2
+        and moments[0][0].surely_before(moments[1][0])
+        and moments[1][0].ns - moments[0][0].ns > 30_000_000_000
+    )
 
 
 def _second_witness(view: View, state: RankState) -> bool:

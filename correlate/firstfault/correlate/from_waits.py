@@ -51,7 +51,9 @@ def _last_lines(view: View, ranks: tuple[int, ...]) -> list[tuple[Signal, str]]:
     return found
 
 
-def _absentees(view: View, rule: str, ranks: tuple[int, ...], base: float, cls: str = "collective-rank-absent") -> Candidate:
+def _absentees(
+    view: View, rule: str, ranks: tuple[int, ...], base: float, cls: str = "collective-rank-absent"
+) -> Candidate:
     penalty = log2(len(ranks)) if len(ranks) > 1 and rule in ("mute", "behind", "unlogged") else 0.0
     return Candidate(
         rule=rule,
@@ -75,9 +77,17 @@ def absent_by_counters(view: View) -> Iterator[Candidate]:
         ranks = tuple(sorted(one.absent))
         rule = "absent" if len(ranks) <= max(1, len(members) // 2) else "behind"
         recorded = all(signal.source.kind == "flight-recorder" for signal in one.absent.values())
-        candidate = _absentees(view, rule, ranks, BASE["nothing-enqueued"] if recorded and rule == "absent" else BASE[rule])
+        candidate = _absentees(
+            view, rule, ranks, BASE["nothing-enqueued"] if recorded and rule == "absent" else BASE[rule]
+        )
         for rank, signal in sorted(one.absent.items())[:4]:
-            candidate.signals.insert(0, (signal, f"rank {rank} had enqueued {signal.captures.get('last_enqueued')}, the others wait in #{one.seq}"))
+            candidate.signals.insert(
+                0,
+                (
+                    signal,
+                    f"rank {rank} had enqueued {signal.captures.get('last_enqueued')}, the others wait in #{one.seq}",
+                ),
+            )
         candidate.for_.append(f"{len(one.waiters)} ranks wait in {one.label}; rank {_list(ranks)} never enqueued it")
         yield candidate
 
@@ -95,7 +105,10 @@ def odd_operations(view: View) -> Iterator[Candidate]:
         candidate = _absentees(view, "odd-operation", ranks, BASE["odd-operation"], "collective-desync")
         candidate.entry = None
         usual = Counter(one.ops.values()).most_common(1)[0][0]
-        candidate.signals = [(signal, f"rank {rank} called {one.ops[rank]}, the others {usual}") for rank, signal in sorted(one.odd.items())[:4]]
+        candidate.signals = [
+            (signal, f"rank {rank} called {one.ops[rank]}, the others {usual}")
+            for rank, signal in sorted(one.odd.items())[:4]
+        ]
         candidate.for_.append(f"in {one.label} rank {_list(ranks)} called {one.ops[ranks[0]]}, the others {usual}")
         yield candidate
     yield from _fingerprints(view)
@@ -144,7 +157,12 @@ def named_absent(view: View) -> Iterator[Candidate]:
     for signal in view.signals:
         if signal.event is not Event.ABSENT or signal.weak:
             continue
-        listed = signal.captures.get("ranks") or signal.captures.get("pg_ranks") or signal.captures.get("comm_ranks") or signal.captures.get("peer_rank")
+        listed = (
+            signal.captures.get("ranks")
+            or signal.captures.get("pg_ranks")
+            or signal.captures.get("comm_ranks")
+            or signal.captures.get("peer_rank")
+        )
         ranks = tuple(rank for rank in parse_ranks(listed or "") if rank in view.states)
         if ranks and len(ranks) < max(2, len(view.states)):
             votes.setdefault(ranks, []).append(signal)
@@ -191,7 +209,9 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
             candidate.support(signal, f"rank {rank} waits in {one.label}")
     if not candidate.signals:
         for state in echoing[:2]:
-            candidate.support(state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer")
+            candidate.support(
+                state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
+            )
     yield candidate
 
 
@@ -230,7 +250,11 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             continue
         if any(state.exits or state.completed for state in states):
             continue
-        elsewhere = [state for state in view.states.values() if state.host not in (host, None) and (state.derived or state.secondary)]
+        elsewhere = [
+            state
+            for state in view.states.values()
+            if state.host not in (host, None) and (state.derived or state.secondary)
+        ]
         ends = [ns for state in states if (ns := state.last_ns(view.times)) is not None]
         steps = {state.last_step for state in states if state.last_step is not None}
         together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
@@ -284,8 +308,12 @@ def stuck_in_completed(view: View) -> Iterator[Candidate]:
         if one.passed and one.waiters and len(one.waiters) <= len(one.passed):
             ranks = tuple(sorted(one.waiters))
             candidate = _absentees(view, "stuck-in-completed", ranks, BASE["stuck-in-completed"], "collective-desync")
-            candidate.signals = [(signal, f"rank {rank} waits in #{one.seq}") for rank, signal in sorted(one.waiters.items())[:3]]
-            candidate.signals += [(signal, f"rank {rank} completed it") for rank, signal in sorted(one.passed.items())[:2]]
+            candidate.signals = [
+                (signal, f"rank {rank} waits in #{one.seq}") for rank, signal in sorted(one.waiters.items())[:3]
+            ]
+            candidate.signals += [
+                (signal, f"rank {rank} completed it") for rank, signal in sorted(one.passed.items())[:2]
+            ]
             yield candidate
 
 
@@ -298,7 +326,9 @@ def nobody_missing(view: View) -> Iterator[Candidate]:
         if members and members <= set(one.waiters):
             candidate = _absentees(view, "fabric", (), BASE["fabric"], "collective-slow")
             candidate.component = "network"
-            candidate.signals = [(signal, f"rank {rank} waits in {one.label}") for rank, signal in sorted(one.waiters.items())[:4]]
+            candidate.signals = [
+                (signal, f"rank {rank} waits in {one.label}") for rank, signal in sorted(one.waiters.items())[:4]
+            ]
             candidate.for_.append(f"all {len(members)} members wait in {one.label} with the same operation")
             candidate.missing = (
                 f"whether the kernel of {one.label} had started on every GPU and with which sizes (flight-recorder dumps or "
@@ -314,7 +344,9 @@ def unlogged(view: View) -> Iterator[Candidate]:
     missing = sorted(set(range(world)) - {state.rank for state in view.logged()})
     if waiting and missing:
         candidate = _absentees(view, "unlogged", tuple(missing), BASE["unlogged"])
-        candidate.missing = f"the log of rank {_list(tuple(missing))} (its tail, or its last enqueued and completed numbers)"
+        candidate.missing = (
+            f"the log of rank {_list(tuple(missing))} (its tail, or its last enqueued and completed numbers)"
+        )
         yield candidate
 
 

@@ -157,11 +157,21 @@ def _collectives(builder: Builder) -> None:
         for rank in sorted(guilty & (one.group.members or guilty)):
             if rank not in one.waiters and rank not in one.absent:
                 mute = root is not None and root.rule in STRUCTURAL
-                builder.edge(node, builder.rank(rank), "member-mute" if mute else "member-failed", [signal for signal, _ in root.signals[:2]] if root else ())
+                builder.edge(
+                    node,
+                    builder.rank(rank),
+                    "member-mute" if mute else "member-failed",
+                    [signal for signal, _ in root.signals[:2]] if root else (),
+                )
         for rank in sorted(one.group.members - set(one.waiters) - guilty):
             other = blocked.get(rank)
             if other is not None and other is not one:
-                builder.edge(node, builder.vertex("collective", other.label, other.label), "member-elsewhere", (other.waiters[rank],))
+                builder.edge(
+                    node,
+                    builder.vertex("collective", other.label, other.label),
+                    "member-elsewhere",
+                    (other.waiters[rank],),
+                )
 
 
 def _launchers(builder: Builder) -> None:
@@ -194,7 +204,11 @@ def _peers(builder: Builder) -> None:
                 for rank in sorted(guilty):
                     if view.names.host_of(rank, view.attempt) == host:
                         builder.edge(node, builder.rank(rank), "peer-is-root", (signal,))
-            elif signal.event is Event.DUMP_SIGNAL and (source := signal.number("peer_rank")) is not None and source != state.rank:
+            elif (
+                signal.event is Event.DUMP_SIGNAL
+                and (source := signal.number("peer_rank")) is not None
+                and source != state.rank
+            ):
                 builder.edge(builder.rank(state.rank), builder.rank(source), "told-by", (signal,))
             elif signal.event is Event.STORE_LOST:
                 host = view.names.host_of(0, view.attempt) or host_of_signal(view, signal) or "unknown"
@@ -227,5 +241,7 @@ def validate(graph: nx.DiGraph[str]) -> list[str]:
             continue
         kinds = (graph.nodes[effect]["kind"], graph.nodes[cause]["kind"])
         if kinds != (edge.rule.effect, edge.rule.cause) and edge.rule.id not in ("follows-root", "told-by"):
-            wrong.append(f"{effect} -> {cause}: {edge.rule.id} joins {edge.rule.effect} to {edge.rule.cause}, not {kinds[0]} to {kinds[1]}")
+            wrong.append(
+                f"{effect} -> {cause}: {edge.rule.id} joins {edge.rule.effect} to {edge.rule.cause}, not {kinds[0]} to {kinds[1]}"
+            )
     return wrong

@@ -63,7 +63,11 @@ def outlives(view: View, done: list[Signal]) -> bool:
                 continue
             if end is None and (state.completed or not state.own):
                 # another log of a rank that is known to have completed: what it prints while it goes is noise
-                if state.completed and state.completed[-1].source is signal.source and state.completed[-1].line < signal.line:
+                if (
+                    state.completed
+                    and state.completed[-1].source is signal.source
+                    and state.completed[-1].line < signal.line
+                ):
                     continue
                 if any(_after(view, one, signal) for one in done):
                     continue

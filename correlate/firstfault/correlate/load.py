@@ -120,7 +120,9 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
         ),
         host_lines={
             row[0]: row[1]
-            for row in _rows(con, "SELECT host, count(*) FROM line_rows WHERE host IS NOT NULL GROUP BY host ORDER BY host")
+            for row in _rows(
+                con, "SELECT host, count(*) FROM line_rows WHERE host IS NOT NULL GROUP BY host ORDER BY host"
+            )
         },
         clock_spans={
             row[0]: (row[1], row[2])

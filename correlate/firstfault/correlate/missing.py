@@ -16,7 +16,11 @@ def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
         return "how the job ended: the launcher's or scheduler's exit status (sacct, the agent's last lines, the pod's state)"
     world = view.names.world
     logged = {state.rank for state in view.logged()}
-    if world and len(logged) < world and (not ranked.open or ranked.open[0].rule in STRUCTURAL or not ranked.open[0].own_evidence):
+    if (
+        world
+        and len(logged) < world
+        and (not ranked.open or ranked.open[0].rule in STRUCTURAL or not ranked.open[0].own_evidence)
+    ):
         count = world - len(logged)
         return (
             f"the logs of the {count} ranks that were not among the files (their tails, or their last enqueued and completed "

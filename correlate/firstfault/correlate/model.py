@@ -12,7 +12,15 @@ from typing import NamedTuple
 from firstfault.catalog.model import Event, Role
 
 PRIMARY_EVENTS = frozenset(
-    {Event.EXCEPTION, Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.NUMERIC, Event.HANG, Event.INIT_FAILURE, Event.IO_ERROR}
+    {
+        Event.EXCEPTION,
+        Event.CUDA_ERROR,
+        Event.NATIVE_CRASH,
+        Event.NUMERIC,
+        Event.HANG,
+        Event.INIT_FAILURE,
+        Event.IO_ERROR,
+    }
 )
 """Kinds of signals with which a rank's own process can start a failure."""
 
@@ -22,7 +30,15 @@ DERIVED_EVENTS = frozenset(
 """Kinds of signals that a rank prints because something else failed."""
 
 MACHINE_EVENTS = frozenset(
-    {Event.NODE_FAULT, Event.OOM_KILL, Event.LINK_FAULT, Event.IO_STALL, Event.NODE_LOST, Event.SCHED_ACTION, Event.SLOW}
+    {
+        Event.NODE_FAULT,
+        Event.OOM_KILL,
+        Event.LINK_FAULT,
+        Event.IO_STALL,
+        Event.NODE_LOST,
+        Event.SCHED_ACTION,
+        Event.SLOW,
+    }
 )
 """Kinds of signals from outside the ranks, joined to them by identity."""
 

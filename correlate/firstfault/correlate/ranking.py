@@ -14,7 +14,18 @@ from firstfault.correlate.candidate import ANSWERABLE, BASE, NULL_SCORE, SHARPNE
 from firstfault.correlate.from_waits import waiting_moment
 
 STRUCTURAL = frozenset(
-    {"absent", "mute", "stuck-in-completed", "named-absent", "behind", "fabric", "unlogged", "peer-common-end", "silent-host", "nothing-enqueued"}
+    {
+        "absent",
+        "mute",
+        "stuck-in-completed",
+        "named-absent",
+        "behind",
+        "fabric",
+        "unlogged",
+        "peer-common-end",
+        "silent-host",
+        "nothing-enqueued",
+    }
 )
 """Rules that argue from who is missing, not from what somebody says of itself."""
 
@@ -82,7 +93,13 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
     whole = known.rule in ("node-lost", "authored-action", "silent-host") and known.ranks
     if whole and other.ranks and set(other.ranks) <= set(known.ranks):
         return True
-    if other.rule in STRUCTURAL and known.ranks and other.ranks and set(known.ranks) <= set(other.ranks) and len(other.ranks) <= 2:
+    if (
+        other.rule in STRUCTURAL
+        and known.ranks
+        and other.ranks
+        and set(known.ranks) <= set(other.ranks)
+        and len(other.ranks) <= 2
+    ):
         return True
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
@@ -169,7 +186,9 @@ def blocked_since(view: View, number: int) -> tuple[int, object] | None:
 def _share(view: View, one: Candidate) -> float:
     """Share of the ranks that only suffered which can follow from a candidate: none of them surely began before it."""
     suffering = [
-        state for state in view.states.values() if state.rank not in one.ranks and (state.derived or state.secondary or state.killed)
+        state
+        for state in view.states.values()
+        if state.rank not in one.ranks and (state.derived or state.secondary or state.killed)
     ]
     if not suffering:
         return 1.0
@@ -177,7 +196,11 @@ def _share(view: View, one: Candidate) -> float:
         return 1.0
     reached = 0
     for state in suffering:
-        firsts = [moment for signal in (*state.derived, *state.secondary) if signal.own_stamp and (moment := view.times.of(signal)) is not None]
+        firsts = [
+            moment
+            for signal in (*state.derived, *state.secondary)
+            if signal.own_stamp and (moment := view.times.of(signal)) is not None
+        ]
         first = min(firsts, default=None)
         # a death is noticed at once, a stall only after the limit: an echo two seconds earlier cannot be an effect
         if first is None or not (first.ns + first.bound_ns + one.moment.bound_ns + 2 * _SECOND < one.moment.ns):
@@ -224,7 +247,11 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         return False
     if effect.rule in STRUCTURAL:
         begun = waiting_moment(view)
-        late = begun is not None and cause.moment is not None and begun.ns + begun.bound_ns + cause.moment.bound_ns + 60 * _SECOND < cause.moment.ns
+        late = (
+            begun is not None
+            and cause.moment is not None
+            and begun.ns + begun.bound_ns + cause.moment.bound_ns + 60 * _SECOND < cause.moment.ns
+        )
         return not late
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True
@@ -232,7 +259,11 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         return False
     if order is True:
         return cause.base >= effect.base - 1.5
-    if cause.rule in ("oom-kill", "device-fault", "node-lost") and effect.rule in ("killed-by-signal", "exit-code") and set(effect.hosts) <= set(cause.hosts):
+    if (
+        cause.rule in ("oom-kill", "device-fault", "node-lost")
+        and effect.rule in ("killed-by-signal", "exit-code")
+        and set(effect.hosts) <= set(cause.hosts)
+    ):
         return True
     return cause.rule == "own-error-witnessed" and effect.rule == "launcher-error" and not _starts_nothing(view)
 

@@ -95,7 +95,9 @@ def is_echo(signal: Signal) -> bool:
     return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
 
 
-def _survivors(timeline: Timeline, times: Times) -> tuple[dict[tuple[int, int | None], Progress], dict[int, list[Progress]]]:
+def _survivors(
+    timeline: Timeline, times: Times
+) -> tuple[dict[tuple[int, int | None], Progress], dict[int, list[Progress]]]:
     by_source: dict[tuple[int, int | None], Progress] = {}
     by_rank: dict[int, list[Progress]] = defaultdict(list)
     for one in timeline.progress:

@@ -39,11 +39,18 @@ def observations(timeline: Timeline) -> list[Observation]:
                 event = f"ntp {clock}"
                 found.append(Observation(clock, event, around + round(offset * _SECOND), 50_000_000))
                 found.append(Observation("ntp", event, around, 50_000_000))
-        elif signal.event in (Event.SYNC, Event.START) and signal.own_stamp and signal.stamp_ns is not None and signal.fact:
+        elif (
+            signal.event in (Event.SYNC, Event.START)
+            and signal.own_stamp
+            and signal.stamp_ns is not None
+            and signal.fact
+        ):
             stamp = _utc(signal.stamp_ns, signal.utc_offset_s, signal.source)
             key = signal.captures.get("comm_id") or signal.captures.get("name") or ""
             if signal.event is Event.SYNC or signal.fact.startswith("start-rendezvous"):
-                found.append(Observation(clock, f"{signal.attempt} {signal.fact} {key}", stamp, max(signal.res_ns, 20_000_000)))
+                found.append(
+                    Observation(clock, f"{signal.attempt} {signal.fact} {key}", stamp, max(signal.res_ns, 20_000_000))
+                )
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from firstfault.catalog import load_catalog
 from firstfault.catalog.model import Entry, Event
 from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.chain import chain_of
 from firstfault.correlate.diagnosis import (
     Advice,
     Attempt,
@@ -50,7 +51,10 @@ def failure_of(candidate: Candidate, entries: dict[str, Entry]) -> Failure:
     if entry is not None and entry.cls != candidate.cls and candidate.rule not in STRUCTURAL:
         entry = None
     if entry is None or entry.cls != candidate.cls:
-        entry = next((one for _, one in sorted(entries.items()) if one.cls == candidate.cls and one.role.value == "initiating"), None)
+        entry = next(
+            (one for _, one in sorted(entries.items()) if one.cls == candidate.cls and one.role.value == "initiating"),
+            None,
+        )
         return Failure(candidate.cls, entry.id if entry else None, entry.title if entry else candidate.cls)
     return Failure(candidate.cls, entry.id, entry.title)
 
@@ -85,10 +89,22 @@ def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
             state = view.states.get(rank)
             extent = state.last_extent(view.times) if state else None
             if extent is not None:
-                at = view.times.text(view.times.of_source(extent.source, extent.last_ns)) if extent.last_ns is not None else None
+                at = (
+                    view.times.text(view.times.of_source(extent.source, extent.last_ns))
+                    if extent.last_ns is not None
+                    else None
+                )
                 found.setdefault(
                     (extent.source.path, extent.last_line),
-                    Evidence(extent.source.path, extent.last_line, "", f"the last line of rank {rank}", at, rank, extent.source.host),
+                    Evidence(
+                        extent.source.path,
+                        extent.last_line,
+                        "",
+                        f"the last line of rank {rank}",
+                        at,
+                        rank,
+                        extent.source.host,
+                    ),
                 )
     return tuple(found.values())[:_MAX_EVIDENCE]
 
@@ -110,7 +126,11 @@ def compose(correlation: Correlation) -> Diagnosis:
     best = ranked.best if verdict is Verdict.IDENTIFIED else None
     failure = failure_of(best, entries) if best else NO_FAILURE
     entry = entries.get(failure.entry or "")
-    evidence = cite(view, best) if best else tuple(evidence_of(view, signal, "states a good end") for signal in chosen.healthy[:8])
+    evidence = (
+        cite(view, best)
+        if best
+        else tuple(evidence_of(view, signal, "states a good end") for signal in chosen.healthy[:8])
+    )
     if verdict is Verdict.UNDETERMINED:
         evidence = tuple(one for candidate in ranked.open[:3] for one in cite(view, candidate)[:4])[:_MAX_EVIDENCE]
     missing = missing_fact(view, ranked, bool(first_failed)) if verdict is Verdict.UNDETERMINED else None
@@ -131,6 +151,7 @@ def compose(correlation: Correlation) -> Diagnosis:
         summary=summary(view, verdict, failure, place, best, missing),
         why_not=why_not(view, chosen, best),
         attempts=tuple(attempt_of(result, entries) for result in results),
+        chain=chain_of(view, best) if best else (),
         fates=tuple(
             RankFate(state.rank, state.host, fate_of(state, best), state.last_step, None, view.attempt)
             for state in view.states.values()
@@ -180,7 +201,11 @@ def collateral_of(view: View, best: Candidate | None, verdict: Verdict) -> Colla
     if verdict is Verdict.NO_FAILURE:
         return Collateral()
     root = set(best.ranks) if best else set()
-    states = [state for state in view.states.values() if state.rank not in root and (state.derived or state.secondary or state.own or state.exits or state.logged)]
+    states = [
+        state
+        for state in view.states.values()
+        if state.rank not in root and (state.derived or state.secondary or state.own or state.exits or state.logged)
+    ]
     groups = fold(view, states)
     ranks = tuple(sorted(state.rank for state in states))
     hosts = tuple(sorted({state.host for state in states if state.host}))
@@ -192,13 +217,19 @@ def next_action(verdict: Verdict, entry: Entry | None, best: Candidate | None, m
     if verdict is Verdict.NO_FAILURE:
         return "Nothing to mend: the job completed."
     if best is None:
-        return f"Fetch the missing fact: {missing}." if missing else "Collect the logs of all ranks, launchers and hosts and run again."
+        return (
+            f"Fetch the missing fact: {missing}."
+            if missing
+            else "Collect the logs of all ranks, launchers and hosts and run again."
+        )
     if entry and entry.fix:
         return entry.fix[0]
     return f"Look at {place_words(best)} first: the evidence above is where it began."
 
 
-def summary(view: View, verdict: Verdict, failure: Failure, place: Place, best: Candidate | None, missing: str | None) -> str:
+def summary(
+    view: View, verdict: Verdict, failure: Failure, place: Place, best: Candidate | None, missing: str | None
+) -> str:
     """The verdict in one or two sentences."""
     if verdict is Verdict.NO_FAILURE:
         return "The job completed; nothing failed."
@@ -206,7 +237,11 @@ def summary(view: View, verdict: Verdict, failure: Failure, place: Place, best: 
         return f"The logs do not settle what failed first. Missing: {missing}."
     title = failure.title or failure.cls or "a failure"
     where = place_words(best)
-    return f"{title}: it began on {where}." if where != "the whole job" else f"{title}: the cause is common to the whole job."
+    return (
+        f"{title}: it began on {where}."
+        if where != "the whole job"
+        else f"{title}: the cause is common to the whole job."
+    )
 
 
 def why_not(view: View, result: AttemptResult, best: Candidate | None) -> tuple[tuple[str, str], ...]:
@@ -241,7 +276,9 @@ def job_of(correlation: Correlation, chosen: AttemptResult) -> Job:
                 if stamp is not None and (moment := correlation.times.of_source(extent.source, stamp)) is not None:
                     moments.append(moment)
     steps = [state.last_step for state in chosen.view.states.values() if state.last_step is not None]
-    saved = [signal for signal in chosen.view.signals if signal.event is Event.CHECKPOINT and signal.captures.get("path")]
+    saved = [
+        signal for signal in chosen.view.signals if signal.event is Event.CHECKPOINT and signal.captures.get("path")
+    ]
     return Job(
         ranks=correlation.names.world or len(correlation.names.ranks) or None,
         hosts=len(correlation.names.all_hosts()) or None,
@@ -280,7 +317,9 @@ def advice_of(entry: Entry | None) -> Advice:
     """What the catalog advises for the root."""
     if entry is None:
         return Advice()
-    return Advice(entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references)
+    return Advice(
+        entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references
+    )
 
 
 def coverage_of(correlation: Correlation) -> Coverage:

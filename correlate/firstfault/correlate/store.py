@@ -1,0 +1,128 @@
+"""Writes what the stage found back into the timeline, so that every number of a report can be asked again in SQL.
+
+All of it goes in one transaction over an empty slate: a second run gives the same rows, a crash leaves the former ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from firstfault.correlate.candidate import View
+from firstfault.correlate.graph import Edge, build
+from firstfault.correlate.times import Times
+
+if TYPE_CHECKING:
+    from firstfault.correlate.engine import AttemptResult, Correlation
+
+_TABLES = ("clocks", "collectives", "nodes", "edges", "hypotheses")
+
+
+def save(con: duckdb.DuckDBPyConnection, correlation: Correlation) -> None:
+    """Replace the findings in a writable timeline."""
+    con.execute("BEGIN TRANSACTION")
+    try:
+        for table in _TABLES:
+            con.execute(f"DELETE FROM {table}")  # the names above, never input
+        _many(con, "clocks", clock_rows(correlation.times, correlation))
+        for result in correlation.attempts:
+            _many(con, "collectives", collective_rows(result.view))
+            graph = build(result.view, result.ranked.best)
+            nodes = sorted(graph.nodes(data=True))
+            _many(con, "nodes", [(result.attempt, key, data["kind"], data["label"], data["root"]) for key, data in nodes])
+            _many(con, "edges", [row for _, _, data in sorted(graph.edges(data=True), key=lambda e: e[:2]) for row in edge_rows(result.attempt, data["edge"])])
+            _many(con, "hypotheses", hypothesis_rows(result))
+        con.execute("COMMIT")
+    except BaseException:
+        con.execute("ROLLBACK")
+        raise
+
+
+def _many(con: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:
+    if rows:
+        marks = ", ".join("?" for _ in rows[0])
+        con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+
+
+def clock_rows(times: Times, correlation: Correlation) -> list[tuple[object, ...]]:
+    """One row for each clock that is linked to the reference."""
+    alignment = times.alignment
+    rows: list[tuple[object, ...]] = []
+    names = sorted({source.clock for source in correlation.timeline.sources.values() if source.clock})
+    for name in names:
+        one = alignment.clocks.get(name)
+        host = name.partition(":")[2] or None
+        if name == times.reference and one is None:
+            rows.append((name, host, None, 1, None, None, 0, 0, True, "the reference"))
+        elif one is not None and one.component == 0:
+            segment = one.segments[-1]
+            shift = -round(segment.offset_s * 1e9)
+            bound = round(segment.bound(segment.middle_s) * 1e9)
+            how = "the reference" if name == times.reference else one.how
+            rows.append((name, host, None, 1, None, None, shift, bound, name == times.reference, how))
+    return rows
+
+
+def collective_rows(view: View) -> list[tuple[object, ...]]:
+    """One row for each member of each waited-in collective."""
+    rows: list[tuple[object, ...]] = []
+    for one in view.collectives:
+        members = sorted(one.group.members | set(one.waiters) | set(one.absent) | set(one.passed))
+        for rank in members:
+            state = "unknown"
+            for name, ranks in (("odd", one.odd), ("waiting", one.waiters), ("absent", one.absent), ("passed", one.passed)):
+                if rank in ranks:
+                    state = name
+                    break
+            signal = one.waiters.get(rank) or one.absent.get(rank) or one.passed.get(rank)
+            enqueued, completed, _ = one.group.counters.get(rank, (None, None, None))
+            rows.append(
+                (
+                    view.attempt,
+                    one.group.key,
+                    one.seq,
+                    rank,
+                    state,
+                    one.ops.get(rank),
+                    enqueued,
+                    completed,
+                    signal.source.id if signal else None,
+                    signal.line if signal else None,
+                )
+            )
+    return rows
+
+
+def edge_rows(attempt: int, edge: Edge) -> list[tuple[object, ...]]:
+    """One row for each line of an edge, one without a line where none shows it."""
+    head = (attempt, edge.effect, edge.cause, edge.rule.id, edge.rule.strength)
+    return [(*head, signal.source.id, signal.line) for signal in edge.signals] or [(*head, None, None)]
+
+
+def hypothesis_rows(result: AttemptResult) -> list[tuple[object, ...]]:
+    """Open candidates by probability, then the explained ones."""
+    rows: list[tuple[object, ...]] = []
+    ranked = result.ranked
+    chances = (*ranked.probabilities, *(0.0 for _ in ranked.explained))
+    for position, (one, chance) in enumerate(zip((*ranked.open, *ranked.explained), chances, strict=True), start=1):
+        cause = one.explained_by
+        reason = f"{cause.cls} ({cause.rule})" if cause else None
+        rows.append(
+            (
+                result.attempt,
+                position,
+                one.cls,
+                one.entry,
+                one.rule,
+                list(one.ranks),
+                list(one.hosts),
+                one.base,
+                one.score,
+                chance,
+                reason,
+                one.for_,
+                one.against,
+            )
+        )
+    return rows
