@@ -10,7 +10,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal
 from firstfault.correlate.from_ranks import earliest, error_kind
 from firstfault.correlate.model import Signal
-from firstfault.correlate.states import is_own_error
+from firstfault.correlate.states import is_echo, is_own_error, is_plain_echo
 
 _LAUNCHER_CLASSES = frozenset(
     {
@@ -27,7 +27,10 @@ _LAUNCHER_CLASSES = frozenset(
 def ownerless_errors(view: View) -> Iterator[Candidate]:
     """Errors whose rank nothing tells, by kind."""
     kinds: dict[tuple[str, str, str], list[Signal]] = defaultdict(list)
+    echo_lines = {(signal.source.id, signal.line) for signal in view.signals if is_echo(signal)}
     for signal in view.signals:
+        if is_plain_echo(signal, echo_lines):
+            continue
         if signal.rank is None and is_own_error(signal) and view.later_steps.get(signal.id, 0) < 3:
             kinds[error_kind(signal)].append(signal)
     for _, signals in sorted(kinds.items()):

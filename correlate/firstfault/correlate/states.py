@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from firstfault.catalog.model import Event, Role
+from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.load import Timeline
 from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal
@@ -95,6 +95,12 @@ def is_echo(signal: Signal) -> bool:
     return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
 
 
+def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
+    """Whether an exception that no entry knows lies on a line that an echo's entry does know: then it is only that echo."""
+    fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
+    return fallback and is_own_error(signal) and (signal.source.id, signal.line) in echo_lines
+
+
 def _survivors(
     timeline: Timeline, times: Times
 ) -> tuple[dict[tuple[int, int | None], Progress], dict[int, list[Progress]]]:
@@ -151,6 +157,7 @@ def build_states(
                 if rank in states:
                     states[rank].exits.append(one)
     by_source, by_rank = _survivors(timeline, times)
+    echo_lines = {(signal.source.id, signal.line) for signal in timeline.signals if is_echo(signal)}
     echoed: dict[tuple[int, int], int] = {}
     for signal in timeline.signals:
         rank = signal.rank
@@ -161,6 +168,8 @@ def build_states(
             state.completed.append(signal)
         elif signal.event in (Event.PHASE, Event.CHECKPOINT):
             state.phases.append(signal)
+        elif is_plain_echo(signal, echo_lines):
+            continue
         elif is_own_error(signal) or is_echo(signal):
             _take_error(state, signal, lived_on(signal, rank, by_source, by_rank, times, later_steps), echoed)
     return states
