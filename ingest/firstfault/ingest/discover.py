@@ -29,9 +29,7 @@ class Found:
     alone: bool
 
 
-def discover(
-    paths: Sequence[str | Path], *, follow_links: bool, problems: list[Problem]
-) -> Iterator[Found]:
+def discover(paths: Sequence[str | Path], *, follow_links: bool, problems: list[Problem]) -> Iterator[Found]:
     """Every file below the given paths, in the order of the paths and then by name."""
     for root, given in enumerate(paths):
         yield from _given(root, str(given), follow_links, problems)
@@ -48,7 +46,9 @@ def _given(root: int, given: str, follow_links: bool, problems: list[Problem]) -
         return
     if stat.S_ISDIR(status.st_mode):
         if os.path.islink(given):
-            problems.append(Problem(printable(given), "link", Severity.INFO, "the PATH itself is a link and was followed"))
+            problems.append(
+                Problem(printable(given), "link", Severity.INFO, "the PATH itself is a link and was followed")
+            )
         top = os.path.realpath(given)
         yield from _walk(root, top, "", top, {top}, follow_links, problems)
     elif stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode):
@@ -124,7 +124,12 @@ def printable(name: str) -> str:
 
 
 def _kind(mode: int) -> str:
-    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISBLK, "a device"), (stat.S_ISCHR, "a device"))
+    kinds = (
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISBLK, "a device"),
+        (stat.S_ISCHR, "a device"),
+    )
     return next((name for test, name in kinds if test(mode)), "no ordinary file")
 
 

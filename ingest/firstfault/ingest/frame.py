@@ -1,8 +1,8 @@
 """Bytes to lines: where each line lies in its source, and its text as clean UTF-8.
 
-Lines end with `\n` and with nothing else; offsets and lengths speak of the decompressed bytes as they are.
-The text of a line is what is left when damage is replaced by U+FFFD, NUL bytes and colours are taken out, and a text
-beyond the bound is cut. Carriage returns stay in the text: `fold` takes the last update of a progress bar.
+Lines end with `\\n` and with nothing else; offsets and lengths speak of the decompressed bytes as they are.
+The text of a line is what is left when damage is replaced by U+FFFD and NUL bytes and colours are taken out.
+Carriage returns stay in it: a progress bar is one line of many pieces, and `fold` takes the piece that was seen last.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 Positions = npt.NDArray[np.int64]
 
-_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78DEHMNOcZ])")
+_ESCAPE = re.compile(
+    rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78DEHMNOcZ])"
+)
+_LAST_PIECE = r"(?s)^(?:.*\r)?([^\r]*[^\r\s][^\r]*)[\r\s]*$"
+_BAR = re.compile(rb"\d%\|[^|\r\n]{0,400}\|[^\[\r\n]{0,200}\[[^\]\r\n]{0,300}\]")
+_GLUED = r"(?s)^.*\d%\|[^|\r]{0,400}\|[^\[\r]{0,200}\[[^\]\r]{0,300}\] *(\S.*)$"
 
 
 class Stream(Protocol):
@@ -30,7 +35,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of whole lines of one source. `long` holds, by index, the true length of lines that were cut while read."""
+    """A stretch of whole lines of one source. `long` has, by index, the true length of a line that was cut while read."""
 
     data: bytes
     offset: int
@@ -40,189 +45,191 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of one chunk. `text` has exactly one `\n` after each line; `ends` are their positions in it."""
+    """The lines of one chunk. `text` has exactly one `\\n` after each line; `ends` are their positions in it."""
 
     offsets: Positions
     lengths: Positions
     text: bytes
     ends: Positions
     undecodable: Positions
-    cut: Positions
+    cut: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
-def chunks(stream: Stream, size: int, bound: int) -> Iterator[Chunk]:
-    """Cut a stream into chunks of about `size` bytes that end with a line, whatever the stream holds."""
-    head = stream.read(size)
-    encoding = _encoding(head)
-    unit = 2 if encoding != "utf-8" else 1
-    offset, pending = 0, head
+def chunks(stream: Stream, size: int, bound: int, offset: int = 0) -> Iterator[Chunk]:
+    """Cut a stream into chunks of about `size` bytes that end with a line, whatever the stream holds.
+
+    `offset` is where the stream begins in its source. Of a line that is longer than a chunk its two ends are kept,
+    `bound` bytes together.
+    """
+    size = max(size, 2)
+    pending = _read(stream, size)
+    encoding = encoding_of(pending) if offset == 0 else "utf-8"
     while pending:
         cut = _last_newline(pending, encoding)
-        if len(pending) < size or cut < 0:
-            more = stream.read(size)
-            if more and cut < 0 and len(pending) >= size:
-                chunk, pending = _skip_long_line(stream, pending, more, encoding, offset, bound)
-                yield chunk
-                offset += chunk.long[0][1] + unit
-                continue
-            if more:
-                pending += more
-                continue
+        if len(pending) < size:
             yield Chunk(pending, offset, encoding)
             return
-        yield Chunk(pending[:cut], offset, encoding)
-        offset += cut
-        pending = pending[cut:]
-        pending += stream.read(max(size - len(pending), 1))
+        if cut < 0:
+            chunk, pending, length = _long_line(stream, pending, size, encoding, offset, bound)
+            yield chunk
+            offset += length
+        else:
+            yield Chunk(pending[:cut], offset, encoding)
+            offset += cut
+            pending = pending[cut:]
+        if len(pending) < size:
+            pending += _read(stream, size - len(pending))
 
 
-def _encoding(head: bytes) -> str:
-    if head.startswith(b"\xff\xfe") and not head.startswith(b"\xff\xfe\x00\x00"):
+def _read(stream: Stream, size: int) -> bytes:
+    """As many bytes as asked for, less only at the end of the stream."""
+    parts, missing = [], size
+    while missing > 0 and (part := stream.read(missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding that the first bytes of a source announce."""
+    if head.startswith(b"\xff\xfe") and not head.startswith(b"\xff\xfe\0\0"):
         return "utf-16-le"
-    if head.startswith(b"\xfe\xff"):
-        return "utf-16-be"
-    return "utf-8"
+    return "utf-16-be" if head.startswith(b"\xfe\xff") else "utf-8"
+
+
+def _unit(encoding: str) -> int:
+    return 1 if encoding == "utf-8" else 2
+
+
+def _newlines(data: bytes, encoding: str = "utf-8") -> Positions:
+    """Offsets of the line ends."""
+    if encoding == "utf-8":
+        return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10).astype(np.int64)
+    kind = "<u2" if encoding == "utf-16-le" else ">u2"
+    units = np.frombuffer(data, dtype=kind, count=len(data) // 2)
+    return np.flatnonzero(units == 10).astype(np.int64) * 2
 
 
 def _last_newline(data: bytes, encoding: str) -> int:
     """Position after the last line end of a chunk that starts on a character, -1 where there is none."""
     if encoding == "utf-8":
         return data.rfind(b"\n") + 1 or -1
-    found = np.flatnonzero(_units(data, encoding) == 10)
-    return int(found[-1] + 1) * 2 if len(found) else -1
+    found = _newlines(data, encoding)
+    return int(found[-1]) + 2 if len(found) else -1
 
 
-def _units(data: bytes, encoding: str) -> npt.NDArray[np.uint16]:
-    return np.frombuffer(data, dtype="<u2" if encoding == "utf-16-le" else ">u2", count=len(data) // 2)
-
-
-def _skip_long_line(
-    stream: Stream, pending: bytes, more: bytes, encoding: str, offset: int, bound: int
-) -> tuple[Chunk, bytes]:
-    """Read to the end of a line that is longer than a chunk, keeping only its beginning."""
-    unit = 2 if encoding != "utf-8" else 1
-    length, rest = len(pending), more
+def _long_line(
+    stream: Stream, pending: bytes, size: int, encoding: str, offset: int, bound: int
+) -> tuple[Chunk, bytes, int]:
+    """Read to the end of a line that is longer than a chunk: the chunk of that line, what follows, bytes consumed."""
+    unit, half = _unit(encoding), max(bound // 2, 2) & ~1
+    head, tail = pending[:half], pending[half:]
+    length, rest, ended = len(pending), _read(stream, size), False
     while rest:
-        if unit == 1:
-            end = rest.find(b"\n")
-        else:
-            if len(rest) % 2:
-                rest += stream.read(1)
-            found = np.flatnonzero(_units(rest, encoding) == 10)
-            end = int(found[0]) * 2 if len(found) else -1
-        if end >= 0:
-            length += end
-            rest = rest[end + unit :]
+        found = _newlines(rest, encoding)
+        stop = int(found[0]) if len(found) else len(rest)
+        tail = (tail + rest[:stop])[-half:] if stop < half else rest[stop - half : stop]
+        length += stop
+        if len(found):
+            rest, ended = rest[stop + unit :], True
             break
-        length += len(rest)
-        rest = stream.read(len(more))
-    newline = "\n".encode(encoding)
-    return Chunk(pending[: bound + bound % 2] + newline, offset, encoding, ((0, length),)), rest
+        rest = _read(stream, size)
+    text = head.decode(encoding, "ignore") + tail[-half:].decode(encoding, "ignore") + ("\n" if ended else "")
+    data = text.encode(encoding, "ignore")
+    return Chunk(data, offset, encoding, ((0, length),)), rest, length + (unit if ended else 0)
 
 
-def frame(chunk: Chunk, bound: int) -> Lines:
+def frame(chunk: Chunk) -> Lines:
     """The lines of a chunk."""
-    if chunk.encoding == "utf-8":
-        raw_ends = np.flatnonzero(np.frombuffer(chunk.data, dtype=np.uint8) == 10).astype(np.int64)
-        size, unit = len(chunk.data), 1
-    else:
-        raw_ends = np.flatnonzero(_units(chunk.data, chunk.encoding) == 10).astype(np.int64) * 2
-        size, unit = len(chunk.data), 2
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), raw_ends + unit])
-    if len(raw_ends) and raw_ends[-1] + unit == size:
+    unit, size = _unit(chunk.encoding), len(chunk.data)
+    ends = _newlines(chunk.data, chunk.encoding)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends + unit])
+    if len(ends) and ends[-1] + unit == size:
         starts = starts[:-1]
     else:
-        raw_ends = np.append(raw_ends, size)
-    lengths = raw_ends - starts
-    text, undecodable = _text(chunk, starts, raw_ends)
-    text, cut = _bounded(text, bound)
+        ends = np.append(ends, size)
+    lengths = ends - starts
+    text, undecodable = _text(chunk, starts, ends)
     offsets = starts + chunk.offset
-    for index, true_length in chunk.long:
-        offsets[index + 1 :] += true_length - lengths[index]
-        lengths[index] = true_length
-        cut = np.union1d(cut, np.array([index], dtype=np.int64))
-    return Lines(offsets, lengths, text, _newlines(text), undecodable, cut)
+    for index, length in chunk.long:
+        offsets[index + 1 :] += length - lengths[index]
+        lengths[index] = length
+    return Lines(offsets, lengths, text, _newlines(text), undecodable, tuple(index for index, _ in chunk.long))
 
 
 def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Positions]:
-    """The text of a chunk as clean UTF-8 with a line end after every line, and the lines that held damage."""
-    none = np.zeros(0, dtype=np.int64)
-    data, damaged = chunk.data, none
+    """The text of a chunk as clean UTF-8 with a line end after every line, and which lines held damage."""
+    damaged = np.zeros(0, dtype=np.int64)
+    data = chunk.data
     if chunk.encoding == "utf-8":
         if not data.isascii():
             try:
                 data.decode("utf-8")
             except UnicodeDecodeError:
                 data = data.decode("utf-8", "replace").encode("utf-8")
-                damaged = _lines_with(data, "�".encode())
-        if chunk.offset == 0 and data.startswith(b"\xef\xbb\xbf"):
-            data = data[3:]
+                damaged = _lines_with(data, "\ufffd".encode())
+        if chunk.offset == 0:
+            data = data.removeprefix(b"\xef\xbb\xbf")
     else:
-        parts = [_decode_wide(chunk.data[a:b], chunk.encoding) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-        data = "".join(part + "\n" for part in parts).encode("utf-8", "replace")
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        lines = [data[start:end].decode(chunk.encoding, "replace").replace("\n", " ") for start, end in spans]
+        damaged = np.array([row for row, line in enumerate(lines) if "\ufffd" in line], dtype=np.int64)
+        data = "".join(line + "\n" for line in lines).encode("utf-8", "replace")
         if chunk.offset == 0:
             data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\0" in data:
         data = data.replace(b"\0", b"")
     if b"\x1b" in data:
         data = _ESCAPE.sub(b"", data)
-    if not data.endswith(b"\n") or len(starts) > data.count(b"\n"):
+    if not chunk.data.endswith("\n".encode(chunk.encoding)) and chunk.encoding == "utf-8":
         data += b"\n"
     return data, damaged
 
 
-def _decode_wide(data: bytes, encoding: str) -> str:
-    return data.decode(encoding, "replace").replace("\n", " ")
-
-
 def _lines_with(data: bytes, needle: bytes) -> Positions:
     """Numbers (from 0) of the lines that hold a needle."""
-    found, at = [], data.find(needle)
-    ends = _newlines(data)
+    found, ends, at = [], _newlines(data), data.find(needle)
     while at >= 0:
         line = int(np.searchsorted(ends, at))
         found.append(line)
-        if line >= len(ends):
-            break
-        at = data.find(needle, int(ends[line]))
+        at = data.find(needle, int(ends[line])) if line < len(ends) else -1
     return np.array(found, dtype=np.int64)
-
-
-def _newlines(data: bytes) -> Positions:
-    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10).astype(np.int64)
-
-
-def _bounded(text: bytes, bound: int) -> tuple[bytes, Positions]:
-    """The text with lines beyond the bound cut, and which lines those are."""
-    ends = _newlines(text)
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1] + 1])
-    too_long = np.flatnonzero(ends - starts > bound).astype(np.int64)
-    if not len(too_long):
-        return text, too_long
-    parts, done = [], 0
-    for line in too_long.tolist():
-        stop = int(starts[line]) + bound
-        while text[stop] & 0xC0 == 0x80:
-            stop -= 1
-        parts.append(text[done:stop])
-        done = int(ends[line])
-    parts.append(text[done:])
-    return b"".join(parts), too_long
 
 
 def series(text: bytes, ends: Positions) -> pl.Series:
     """The lines of a framed text as a column, line ends taken off."""
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends + 1])
     array = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
-    column = pl.Series("raw", pl.from_arrow(array))
-    return column.str.strip_chars_end("\r\n")
+    column = pl.from_arrow(array)
+    assert isinstance(column, pl.Series)
+    return column.alias("raw").str.strip_chars_end("\r\n")
 
 
 def fold(column: pl.Series) -> pl.Series:
-    """The last update that is not empty of every line that holds carriage returns."""
-    if not column.str.contains("\r", literal=True).any():
-        return column
-    return column.str.replace(r"(?s)^.*\r([^\r]*[^\r\s][^\r]*)\s*$", "$1").str.replace_all("\r", "")
+    """Of a line of several pieces the last that is not empty; a record glued onto a progress bar comes off it."""
+    if column.str.contains("\r", literal=True).any():
+        column = column.str.replace(_LAST_PIECE, "$1").str.replace_all("\r", " ", literal=True)
+    if column.str.contains("%|", literal=True).any():
+        column = column.str.replace(_GLUED, "$1")
+    return column
+
+
+def piece(text: bytes, start: int, stop: int, end: int, bound: int) -> bytes | None:
+    """The piece of the line at `start:stop` that a hit ends in, None where the line is one piece within the bound."""
+    first = text.rfind(b"\r", start, end) + 1 or start
+    last = text.find(b"\r", end, stop)
+    last = stop if last < 0 else last
+    for bar in _BAR.finditer(text, first, last):
+        if bar.end() < end:
+            first = bar.end()
+        elif text[bar.end() : last].strip():
+            last = bar.end()
+            break
+    if first == start and last == stop and stop - start <= bound:
+        return None
+    if last - first > bound:
+        first, last = max(first, end - bound // 2), min(last, end + bound // 2)
+    return text[first:last].lstrip(b" ") if first > start else text[first:last]

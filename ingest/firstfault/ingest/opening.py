@@ -22,7 +22,9 @@ from firstfault.ingest.options import Bounds
 from firstfault.ingest.problems import Problem, Severity
 
 _PIECE = 256 << 10
-_ZSTD_PIECE = 1 << 10
+_SMALL_PIECE = 4 << 10
+_TINY_PIECE = 1 << 10
+"""zstd gives all that comes out of a piece at once, and may blow up one byte to ten thousand."""
 _BOMB_FREE = 64 << 20
 _NOT_ARCHIVES = (".pt", ".pth", ".npz", ".whl", ".jar", ".egg", ".docx", ".xlsx", ".safetensors", ".ckpt", ".distcp")
 
@@ -37,9 +39,10 @@ class Opened:
 
 
 class _Decoder(Protocol):
-    eof: bool
-    unused_data: bytes
-
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
@@ -62,7 +65,9 @@ class Plain:
             try:
                 part = self._take(min(missing, _PIECE * 16))
             except (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-                self.trouble = Problem(self.path, "truncated", Severity.DATA_LOSS, f"reading stopped early: {error}", source=self.path)
+                self.trouble = Problem(
+                    self.path, "truncated", Severity.DATA_LOSS, f"reading stopped early: {error}", source=self.path
+                )
                 break
             if not part:
                 break
@@ -106,7 +111,11 @@ class Unpacked(Plain):
             self._made += len(self._buffer)
             if self._made > _BOMB_FREE and self._made > self._ratio * self._fed:
                 self.trouble = Problem(
-                    self.path, "bomb", Severity.DATA_LOSS, f"more than {self._ratio} bytes come out of one; reading stopped", source=self.path
+                    self.path,
+                    "bomb",
+                    Severity.DATA_LOSS,
+                    f"more than {self._ratio} bytes come out of one; reading stopped",
+                    source=self.path,
                 )
                 return b""
         part, self._buffer = self._buffer[:size], self._buffer[size:]
@@ -120,12 +129,38 @@ def _zstd() -> _Decoder:
     return decoder
 
 
+def _gzip() -> _Decoder:
+    return zlib.decompressobj(wbits=31)
+
+
 _PACKERS: tuple[tuple[bytes, Callable[[], _Decoder], int], ...] = (
-    (b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31), _PIECE // 16),
-    (b"\x28\xb5\x2f\xfd", _zstd, _ZSTD_PIECE),
-    (b"\xfd7zXZ\0", lzma.LZMADecompressor, _ZSTD_PIECE * 4),
-    (b"BZh", bz2.BZ2Decompressor, _ZSTD_PIECE * 4),
+    (b"\x1f\x8b", _gzip, _SMALL_PIECE * 4),
+    (b"\x28\xb5\x2f\xfd", _zstd, _TINY_PIECE),
+    (b"\xfd7zXZ\0", lzma.LZMADecompressor, _SMALL_PIECE),
+    (b"BZh", bz2.BZ2Decompressor, _SMALL_PIECE),
 )
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_NO_TEXT = (
+    b"\x7fELF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05",
+    *_ZIP,
+    b"PAR1", b"\x93NUMPY", b"\x89HDF", b"SQLite format 3", b"\xcf\xfa\xed\xfe", b"MZ\x90",
+)  # fmt: skip
+_CONTROL = bytes([*range(1, 9), *range(14, 27), 28, 29, 30, 31, 127])
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file is compressed or an archive."""
+    return head.startswith((*(magic for magic, _, _ in _PACKERS), *_ZIP)) or head[257:262] == b"ustar"
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether a file is no text at all. A log with holes of NUL bytes or in another encoding is text."""
+    if head.startswith(_NO_TEXT) or head[8:12] == b"DUCK":
+        return True
+    sample = head[:8192].replace(b"\0", b"")
+    if len(sample) < 512 or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    return len(sample) - len(sample.translate(None, _CONTROL)) > len(sample) // 10
 
 
 def open_found(found: Found, bounds: Bounds, problems: list[Problem]) -> Iterator[Opened]:
@@ -139,7 +174,9 @@ def open_found(found: Found, bounds: Bounds, problems: list[Problem]) -> Iterato
         problems.append(Problem(found.path, "unreadable", Severity.ERROR, error.strerror or str(error)))
         return
     with file:
-        yield from _open(Plain(file, found.path), found.path, found.mtime_ns, bounds, problems, 0, alone=found.alone, file=file)
+        yield from _open(
+            Plain(file, found.path), found.path, found.mtime_ns, bounds, problems, 0, alone=found.alone, file=file
+        )
 
 
 def _open(
@@ -161,11 +198,13 @@ def _open(
             head, packed = stream.peek(512), True
             break
     inside = "" if alone and depth == 0 else f"{path}!/"
-    if head[257:262] == b"ustar" or (path.endswith((".tar", ".tar.gz", ".tgz")) and not head and stream.trouble is None):
+    if head[257:262] == b"ustar" or (
+        path.endswith((".tar", ".tar.gz", ".tgz")) and not head and stream.trouble is None
+    ):
         if _too_deep(path, depth, bounds, problems):
             return
         yield from _tar(stream, path, inside, bounds, problems, depth)
-    elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")) and not path.lower().endswith(_NOT_ARCHIVES):
+    elif head.startswith(_ZIP) and not path.lower().endswith(_NOT_ARCHIVES):
         if _too_deep(path, depth, bounds, problems):
             return
         yield from _zip(stream, file if not packed else None, path, inside, bounds, problems, depth)
@@ -192,9 +231,13 @@ def _tar(
                 name = inside + _clean(member.name)
                 total += member.size
                 if count >= bounds.archive_members or total > bounds.archive_bytes:
-                    problems.append(Problem(path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"))
+                    problems.append(
+                        Problem(
+                            path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"
+                        )
+                    )
                     return
-                archive.members = []  # type: ignore[attr-defined] # a long archive would keep a record of each
+                archive.members = []  # a long archive would keep a record of each
                 if member.issym() or member.islnk():
                     problems.append(Problem(name, "link", Severity.NOTICE, "a link inside an archive is not followed"))
                 elif member.isdir():
@@ -222,7 +265,9 @@ def _zip(
     if file is None or not file.seekable():
         content = stream.read(bounds.dump + 1)
         if len(content) > bounds.dump:
-            problems.append(Problem(path, "bomb", Severity.DATA_LOSS, f"a zip of more than {bounds.dump} bytes inside a stream"))
+            problems.append(
+                Problem(path, "bomb", Severity.DATA_LOSS, f"a zip of more than {bounds.dump} bytes inside a stream")
+            )
             return
         file = io.BytesIO(content)
     try:
@@ -234,10 +279,21 @@ def _zip(
                     continue
                 total += member.file_size
                 if count >= bounds.archive_members or total > bounds.archive_bytes:
-                    problems.append(Problem(path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"))
+                    problems.append(
+                        Problem(
+                            path, "bomb", Severity.DATA_LOSS, "too many or too large members; the rest was not read"
+                        )
+                    )
                     return
                 if member.file_size > _BOMB_FREE and member.file_size > bounds.ratio * max(member.compress_size, 1):
-                    problems.append(Problem(name, "bomb", Severity.DATA_LOSS, f"more than {bounds.ratio} bytes come out of one; not read"))
+                    problems.append(
+                        Problem(
+                            name,
+                            "bomb",
+                            Severity.DATA_LOSS,
+                            f"more than {bounds.ratio} bytes come out of one; not read",
+                        )
+                    )
                     continue
                 try:
                     content_stream = archive.open(member)
@@ -245,7 +301,9 @@ def _zip(
                     problems.append(Problem(name, "unreadable", Severity.ERROR, str(error)))
                     continue
                 with content_stream:
-                    yield from _open(Plain(content_stream, name), name, _zip_time(member), bounds, problems, depth + 1, alone=False)
+                    yield from _open(
+                        Plain(content_stream, name), name, _zip_time(member), bounds, problems, depth + 1, alone=False
+                    )
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
         problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
 

@@ -36,6 +36,18 @@ class Bounds:
     """Decompressed bytes for each compressed byte, once more than 64 MB came out."""
     chunk: int = 4 << 20
     """Bytes that are worked on at once."""
+    unit: int = 16 << 20
+    """Bytes of small files that travel to a worker together."""
+    shard: int = 64 << 20
+    """Bytes after which a big file is cut for several workers."""
+    file_cost: int = 16 << 10
+    """What opening a file costs, in bytes read meanwhile."""
+    in_process: int = 20 << 20
+    """Bytes of a job that is read without starting workers."""
+    memory: int = 256 << 20
+    """Bytes of a job whose rows may stay in memory until they are written."""
+    text: int = 4 << 30
+    """Bytes of a job whose text is kept unless the user says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

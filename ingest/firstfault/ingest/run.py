@@ -1,24 +1,31 @@
-"""Ingest: paths in, one timeline out. Shares the files among workers, settles who is who, writes."""
+"""Ingest: paths in, one timeline out. Plans, shares the units among workers, settles, writes."""
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from firstfault.catalog import load_catalog
 from firstfault.catalog.matcher import Matcher
-from firstfault.ingest.discover import STDIN, Found, discover
+from firstfault.ingest.assemble import assemble
+from firstfault.ingest.discover import STDIN, discover
+from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.formats import Formats
+from firstfault.ingest.load import fill, meta
 from firstfault.ingest.options import IngestOptions, check, with_settings
+from firstfault.ingest.plan import Unit, plan
 from firstfault.ingest.problems import Problem
-from firstfault.ingest.read import Part, Reading
-from firstfault.ingest.assemble import Job, fill
+from firstfault.ingest.read import Part, Tools, read_unit
 from firstfault.timeline import write_timeline
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a phase, bytes done, bytes in all."""
+
+_NUMBERS = 1 << 20
+"""Numbers of sources that a unit may give away; archives hold more sources than files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +42,60 @@ class IngestResult:
 def ingest(
     paths: Sequence[str | Path],
     db: str | Path,
-    options: IngestOptions = IngestOptions(),  # noqa: B008 - frozen
+    options: IngestOptions | None = None,
     progress: Progress | None = None,
 ) -> IngestResult:
     """Read the logs below `paths` into the timeline `db`, which replaces an older one when all is read."""
+    options = options or IngestOptions()
+    roots = [str(path) for path in paths]
+    for root in roots:
+        if root != STDIN and Path(root).is_dir():
+            options = with_settings(options, Path(root))
     check(options)
-    for path in paths:
-        if str(path) != STDIN and Path(path).is_dir():
-            options = with_settings(options, Path(path))
     problems: list[Problem] = []
-    files = list(discover(paths, follow_links=options.follow_links, problems=problems))
+    files = list(discover(roots, follow_links=options.follow_links, problems=problems))
+    units = plan(files, options.bounds)
+    total = sum(unit.bytes for unit in units)
+    db = Path(db)
+    db.parent.mkdir(parents=True, exist_ok=True)
     matcher = Matcher.load(load_catalog(options.catalogs))
-    with tempfile.TemporaryDirectory(prefix="firstfault-") as spill:
-        part = _read(files, matcher, options, Path(spill), progress)
-        job = Job.of(paths, [part], problems, matcher, options)
-        write_timeline(Path(db), lambda connection: fill(connection, job), job.meta())
-    return IngestResult(Path(db), len(job.sources), sum(s.state.lines for s in job.sources), len(job.signals), len(job.problems))
+    with tempfile.TemporaryDirectory(prefix=f".{db.name}.", suffix=".parts", dir=db.parent) as folder:
+        spill = Path(folder) if total > options.bounds.memory else None
+        parts = _read(units, matcher, options, spill, total, progress)
+        job = assemble(roots, parts, problems, matcher, options)
+        if progress:
+            progress("write", total, total)
+        write_timeline(db, lambda connection: fill(connection, job, matcher, options), meta(job, roots, matcher))
+    lines = sum(one.state.lines for one in job.sources)
+    return IngestResult(db, len(job.sources), lines, len(job.signals), len(job.problems))
 
 
 def _read(
-    files: list[Found], matcher: Matcher, options: IngestOptions, spill: Path, progress: Progress | None
-) -> Part:
-    total = sum(found.size for found in files)
-    if progress:
-        progress("read", 0, total)
-    part = Reading(matcher, Formats(), options, 0, spill if total > 256 << 20 else None).read(files)
-    if progress:
-        progress("read", total, total)
-    return part
+    units: Sequence[Unit],
+    matcher: Matcher,
+    options: IngestOptions,
+    spill: Path | None,
+    total: int,
+    progress: Progress | None,
+) -> list[Part]:
+    """The parts of all units, in their order."""
+    workers = min(options.workers or _cores(), len(units))
+    numbered = [(unit, place * _NUMBERS) for place, unit in enumerate(units)]
+    done, parts = 0, []
+    if workers <= 1 or total < options.bounds.in_process:
+        tools = Tools(Patterns(matcher), Formats(), options)
+        made: Iterator[Part] = (read_unit(unit, number, tools, spill) for unit, number in numbered)
+    else:
+        from firstfault.ingest.workers import read_in_processes
+
+        made = read_in_processes(numbered, options, spill, workers)
+    for unit, part in zip(units, made, strict=True):
+        parts.append(part)
+        done += unit.bytes
+        if progress:
+            progress("read", done, total)
+    return parts
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ SECOND = stamps.SECOND
 DAY = stamps.DAY
 _FULL = ("full", "offset")
 _COUNTED = ("monotonic", "relative")
+_STAMP = ("stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s")
+_RENAME = {name: ("utc", "near") if name.startswith("utc") else ("stamp", "near") for name in _STAMP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Context:
     year: int | None = None
 
 
-def summarise_stamps(frame: pl.DataFrame) -> pl.DataFrame:
+def summarise(frame: pl.DataFrame) -> pl.DataFrame:
     """How many stamps of each kind each source has, and the first and last of them."""
     return (
         frame.filter(pl.col("stamp_ns").is_not_null())
@@ -40,10 +43,13 @@ def summarise_stamps(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def merge_stamps(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
+def merge(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Several summaries as one."""
+    empty = pl.DataFrame(
+        schema={"source": pl.Int32, "stamp_kind": pl.String, "first": pl.Int64, "last": pl.Int64, "n": pl.UInt32}
+    )
     return (
-        pl.concat(summaries)
+        pl.concat([empty, *summaries])
         .group_by("source", "stamp_kind")
         .agg(pl.col("first").min(), pl.col("last").max(), pl.col("n").sum())
         .sort("source", "stamp_kind")
@@ -51,51 +57,52 @@ def merge_stamps(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def contexts(
-    summary: pl.DataFrame, sources: Iterable[tuple[int, int]], extra: Iterable[int], year: int | None
+    summary: pl.DataFrame, changed: Mapping[int, int], dated: Iterable[int], year: int | None
 ) -> Mapping[int, Context]:
-    """A context for each source (number, time of last change); `extra` holds full stamps from dumps."""
+    """A context for each source. `changed` has the time of its last change, `dated` full stamps from dumps."""
     own: dict[int, int] = {}
-    for source, first, last in summary.filter(pl.col("stamp_kind").is_in(_FULL)).select("source", "first", "last").iter_rows():
-        middle = (first + last) // 2
-        own[source] = middle if source not in own else (own[source] + middle) // 2
-    known = sorted([*own.values(), *extra])
-    all_sources = list(sources)
-    changed = max((mtime for _, mtime in all_sources if mtime > 0), default=0)
-    job = known[len(known) // 2] if known else _before(changed)
-    return {source: Context(own.get(source, job), year) for source, _ in all_sources}
+    full = (
+        summary.filter(pl.col("stamp_kind").is_in(_FULL))
+        .group_by("source")
+        .agg(pl.col("first").min(), pl.col("last").max())
+    )
+    for source, first, last in full.sort("source").iter_rows():
+        own[source] = (first + last) // 2
+    known = sorted([*own.values(), *dated])
+    job = known[len(known) // 2] if known else _before(max(changed.values(), default=0))
+    return {source: Context(own.get(source, job), year) for source in changed}
 
 
 def _before(changed_ns: int) -> int:
-    """An anchor such that the nearest year puts a stamp within the year before a file was changed (plus a day for zones)."""
+    """An anchor such that the nearest year puts a stamp within the year before a file was changed."""
     return changed_ns - 182 * DAY if changed_ns else 0
 
 
 def complete(frame: pl.DataFrame, known: Mapping[int, Context]) -> pl.DataFrame:
-    """The frame, its stamps completed, with `near_ns`, `next_ns` and what kind and resolution the near stamp has.
+    """The frame, its stamps completed.
 
-    `frame` holds lines of whole or of parts of sources, in order.
+    `frame` holds lines of whole sources or of parts of them, in order.
     """
-    ns = frame["stamp_ns"].to_numpy(allow_copy=True) if not frame["stamp_ns"].null_count() else None
-    values = frame["stamp_ns"].fill_null(0).to_numpy().astype(np.int64) if ns is None else ns.astype(np.int64)
     kinds = frame["stamp_kind"]
     partial = kinds.is_in(["no-year", "time-only"]).fill_null(False)
-    if partial.any():
-        values = values.copy()
-        source = frame["source"].to_numpy()
-        for number in np.unique(source[partial.to_numpy()]).tolist():
-            rows = np.flatnonzero(source == number)
-            own = kinds.gather(pl.Series(rows))
-            values[rows] = _complete_source(values[rows], own, known.get(number, Context(0)))
-    column = pl.when(pl.col("stamp_kind").is_null()).then(None).otherwise(pl.Series("v", values)).alias("stamp_ns")
+    if not partial.any():
+        return frame
+    values = frame["stamp_ns"].fill_null(0).to_numpy().astype(np.int64)
+    source = frame["source_id"].to_numpy()
+    for number in np.unique(source[partial.to_numpy()]).tolist():
+        first, stop = np.searchsorted(source, [number, number + 1]).tolist()
+        own = kinds.slice(first, stop - first)
+        values[first:stop] = _complete_source(values[first:stop], own, known.get(number, Context(0)))
+    column = pl.when(pl.col("stamp_kind").is_not_null()).then(pl.Series("stamp_ns", values)).alias("stamp_ns")
     return frame.with_columns(column)
 
 
 def _complete_source(ns: npt.NDArray[np.int64], kinds: pl.Series, context: Context) -> npt.NDArray[np.int64]:
     out = ns.copy()
-    no_year = kinds.eq("no-year").fill_null(False).to_numpy()
+    no_year = (kinds == "no-year").fill_null(False).to_numpy()
     if no_year.any():
         out[no_year] = nearest_year(ns[no_year], context)
-    time_only = kinds.eq("time-only").fill_null(False).to_numpy()
+    time_only = (kinds == "time-only").fill_null(False).to_numpy()
     if time_only.any():
         dated = kinds.is_in([*_FULL, "no-year"]).fill_null(False).to_numpy()
         out[time_only] = nearest_day(ns, out, time_only, dated, context)
@@ -104,10 +111,7 @@ def _complete_source(ns: npt.NDArray[np.int64], kinds: pl.Series, context: Conte
 
 def nearest_year(ns: npt.NDArray[np.int64], context: Context) -> npt.NDArray[np.int64]:
     """Stamps without a year in the year that brings them nearest to the anchor."""
-    if context.year is not None:
-        anchor = int(stamps.fill_year(ns[:1], context.year)[0])
-    else:
-        anchor = context.anchor_ns
+    anchor = context.anchor_ns if context.year is None else int(stamps.fill_year(ns[:1], context.year)[0])
     year = stamps.year_of(anchor) if anchor > 0 else stamps.BASE_YEAR
     best = stamps.fill_year(ns, year)
     for other in (year - 1, year + 1):
@@ -124,7 +128,7 @@ def nearest_day(
     dated: npt.NDArray[np.bool_],
     context: Context,
 ) -> npt.NDArray[np.int64]:
-    """Stamps of a time alone on the day that brings them nearest to the dated stamp before them (or after, at the top)."""
+    """Stamps of a time alone on the day that brings them nearest to the dated stamp before them (at the top: after)."""
     times = ns[time_only]
     if dated.any():
         at = np.flatnonzero(dated)
@@ -134,34 +138,64 @@ def nearest_day(
         # a time that falls back by more than half a day has passed midnight
         days = np.concatenate([[0], np.cumsum(np.round(-np.diff(times) / DAY).astype(np.int64))])
         base = context.anchor_ns - int(times[0])
-        return times + days * DAY + int(np.round(base / DAY)) * DAY
-    return times + np.round((anchor - times) / DAY).astype(np.int64) * DAY
+        unwrapped: npt.NDArray[np.int64] = times + days * DAY + round(base / DAY) * DAY
+        return unwrapped
+    nearest: npt.NDArray[np.int64] = times + np.round((anchor - times) / DAY).astype(np.int64) * DAY
+    return nearest
 
 
-def neighbours(frame: pl.DataFrame) -> pl.DataFrame:
-    """`near_ns` (own stamp, else the one before, at the top the one after), and kind, resolution and follower of it.
+class Near(NamedTuple):
+    """The last stamp of a source so far, for lines of its next part."""
 
-    Stamps of a wall clock and counts since boot do not stand in for one another: each source uses the family that most
-    of its stamped lines have.
+    ns: int | None
+    kind: str | None
+    res_ns: int | None
+    offset_s: int | None
+
+
+def neighbours(frame: pl.DataFrame, carry: dict[int, Near]) -> pl.DataFrame:
+    """`near_ns` (own stamp, else the one before, at the top the one after) with its kind, resolution, zone; `next_ns`.
+
+    Stamps of a wall clock and counts since boot do not stand in for one another: a line inherits from the family that
+    most stamped lines of its source have. `frame` is sorted by source and line, `carry` holds the last stamps of
+    earlier parts and is brought up to date.
     """
-    counted = pl.col("stamp_kind").is_in(_COUNTED)
-    stamped = pl.col("stamp_ns").is_not_null()
-    mostly = (
-        (counted & stamped).fill_null(False).sum().over("source") * 2 > stamped.sum().over("source")
-    ).alias("_mostly")
-    out = frame.with_columns(mostly)
-    fits = stamped & (counted.fill_null(False) == pl.col("_mostly"))
-    out = out.with_columns(
-        pl.when(fits).then(pl.col("stamp_ns")).alias("_ns"),
-        pl.when(fits).then(pl.col("stamp_kind")).alias("_kind"),
-        pl.when(fits).then(pl.col("stamp_res_ns")).alias("_res"),
+    source = frame["source_id"].to_numpy()
+    rows = np.arange(len(source))
+    starts = np.flatnonzero(np.concatenate([[True], source[1:] != source[:-1]]))
+    stops = np.append(starts[1:], len(source))
+    group = np.repeat(np.arange(len(starts)), stops - starts)
+    stamped = frame["stamp_ns"].is_not_null().to_numpy()
+    counted = frame["stamp_kind"].is_in(_COUNTED).fill_null(False).to_numpy()
+    mostly = np.add.reduceat((counted & stamped).astype(np.int64), starts) * 2 > np.add.reduceat(
+        stamped.astype(np.int64), starts
     )
-    forward = [pl.col(name).forward_fill().over("source") for name in ("_ns", "_kind", "_res")]
-    backward = [pl.col(name).backward_fill().over("source") for name in ("_ns", "_kind", "_res")]
-    out = out.with_columns(
-        near_ns=pl.coalesce("stamp_ns", forward[0], backward[0]),
-        near_kind=pl.coalesce("stamp_kind", forward[1], backward[1]),
-        near_res=pl.coalesce("stamp_res_ns", forward[2], backward[2]),
-        next_ns=backward[0],
-    )
-    return out.drop("_mostly", "_ns", "_kind", "_res")
+    fits = stamped & (counted == mostly[group])
+    before = np.maximum.accumulate(np.where(fits, rows, -1))
+    before = np.where(before >= starts[group], before, -1)
+    after = np.minimum.accumulate(np.where(fits, rows, len(rows))[::-1])[::-1]
+    after = np.where(after < stops[group], after, -1)
+    near = _taken(frame, np.where(before >= 0, before, after))
+    for place, start in enumerate(starts.tolist()):
+        known = carry.get(int(source[start]))
+        stop = int(np.searchsorted(before[start : stops[place]] >= 0, True)) + start
+        if known is not None and stop > start:
+            near = _replaced(near, start, stop, known)
+        last = int(before[stops[place] - 1])
+        if last >= 0:
+            carry[int(source[start])] = Near(*frame.select(_STAMP).row(last))
+    own = pl.coalesce(frame["stamp_ns"], near["near_ns"]).alias("near_ns")
+    follower = _taken(frame, after)["near_ns"].alias("next_ns")
+    return frame.hstack(near).with_columns(own, follower)
+
+
+def _taken(frame: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """The stamp columns of other rows, null where the row is -1."""
+    wanted = pl.Series(rows, dtype=pl.Int64).set(pl.Series(rows < 0), None)
+    return frame.select(pl.col(name).gather(wanted).alias(name.replace(*_RENAME[name])) for name in _STAMP)
+
+
+def _replaced(near: pl.DataFrame, start: int, stop: int, known: Near) -> pl.DataFrame:
+    """The rows `start:stop` with the stamp that an earlier part ended with."""
+    middle = pl.DataFrame([known] * (stop - start), schema=near.schema, orient="row")
+    return pl.concat([near[:start], middle, near[stop:]])

@@ -41,6 +41,8 @@ def open_timeline(path: str | Path, *, writable: bool = False) -> duckdb.DuckDBP
         raise TimelineError(f"{file}: not a timeline, or a damaged one ({error})") from error
     if row is None or row[0] != SCHEMA_VERSION:
         connection.close()
-        raise TimelineError(f"{file}: schema {row[0] if row else 'unknown'}, this version reads {SCHEMA_VERSION}; ingest again")
+        raise TimelineError(
+            f"{file}: schema {row[0] if row else 'unknown'}, this version reads {SCHEMA_VERSION}; ingest again"
+        )
     connection.execute("SET TimeZone = 'UTC'")
     return connection

@@ -7,7 +7,6 @@ Lines of different ranks in one file are separated first: each stream of a file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/pyth
 
 
 class Row(NamedTuple):
-    """One line as the reader sees it. `key` names its stream inside the file, `headed` says that it has its own header."""
+    """One line as the reader sees it. `key` names its stream inside the file, `headed` says that it has a header."""
 
     line: int
     key: tuple[object, ...]
@@ -94,6 +93,8 @@ class RecordReader:
     """Follows the lines of one source. `failures` and `spans` hold what was closed so far."""
 
     def __init__(self) -> None:
+        self.closing = False
+        """Whether only what is open is still followed: the lines belong to somebody else."""
         self.failures: list[Failure] = []
         self.spans: list[list[int]] = []
         self._open: dict[tuple[object, ...], _Open] = {}
@@ -105,19 +106,16 @@ class RecordReader:
         """Whether the next line matters even if it opens nothing."""
         return bool(self._open)
 
-    def feed(self, rows: Iterable[Row]) -> Iterator[None]:
-        """Take lines in order; yields after each, so that the caller can stop where nothing is open."""
-        for row in rows:
-            self._step(row)
-            yield
-
     def finish(self) -> None:
         """The source ends: close what is open."""
         for key in list(self._open):
             self._close(key)
 
-    def _step(self, row: Row) -> None:
+    def step(self, row: Row) -> None:
+        """Take the next line. Lines that no record is open for may be left out, unless they open one."""
         record = self._open.get(row.key)
+        if record is None and self.closing:
+            return
         if record is None:
             if row.text.rstrip() in _CHAINS:
                 self._note_chain(row)
@@ -132,6 +130,8 @@ class RecordReader:
         take[record.kind](record, row)
 
     def _begin(self, row: Row) -> None:
+        if self.closing:
+            return
         at = row.text.find(HEAD)
         if at >= 0:
             indent = len(row.text) - len(row.text.lstrip(" "))
@@ -147,7 +147,12 @@ class RecordReader:
     def _adopt(self, row: Row) -> None:
         """A traceback whose head carries a header goes on in lines without one."""
         for record in self._open.values():
-            if record.kind == "traceback" and record.headed and len(record.lines) == 1 and row.line - record.lines[0] < _MAX_STRAY:
+            if (
+                record.kind == "traceback"
+                and record.headed
+                and len(record.lines) == 1
+                and row.line - record.lines[0] < _MAX_STRAY
+            ):
                 del self._open[record.key]
                 record.key, record.headed = row.key, False
                 self._open[row.key] = record
@@ -292,7 +297,9 @@ class RecordReader:
 
     def _end_item(self, record: _Open, table: _Table) -> None:
         if table.item and table.line is not None:
-            self.failures.append(Failure(table.line, list(table.item_lines), dict(table.item), table.text, item=True, own=record.own))
+            self.failures.append(
+                Failure(table.line, list(table.item_lines), dict(table.item), table.text, item=True, own=record.own)
+            )
         table.item, table.item_lines, table.line, table.text, table.indent, table.frames = {}, [], None, "", None, []
 
     def _end_table(self, record: _Open) -> None:
@@ -325,8 +332,3 @@ def _exception(name: str, message: str, frames: list[tuple[str, str, str]]) -> d
         if chosen[2]:
             captures["function"] = chosen[2]
     return captures
-
-
-def merged(captures: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """Captures of a pattern, completed by those of the record."""
-    return {**more, **captures}

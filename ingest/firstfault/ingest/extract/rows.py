@@ -10,7 +10,7 @@ TEXT_LIMIT = 4096
 
 
 class Own(NamedTuple):
-    """What the header of a line says about itself."""
+    """What the header of a line says about its writer and its time."""
 
     level: str | None = None
     host: str | None = None
@@ -38,6 +38,7 @@ class About:
     attempt: int | None = None
     pid: int | None = None
     gpu: int | None = None
+    level: str | None = None
     stamp_ns: int | None = None
     stamp_kind: str | None = None
     stamp_res_ns: int | None = None
@@ -46,7 +47,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class SignalRow:
-    """A row of `signal_rows` before its source has a number."""
+    """A row of `signal_rows` before its source has a number. `pattern` is the matcher's number, -1 for none."""
 
     line: int
     event: str | None
@@ -62,10 +63,3 @@ class SignalRow:
     captures: Mapping[str, str] = field(default_factory=dict)
     own: Own = NOTHING
     about: About | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RecordRow:
-    """Lines of one source that belong together, the head first."""
-
-    lines: tuple[int, ...]

@@ -14,18 +14,19 @@ import polars as pl
 
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest.extract.batch import Batch
-from firstfault.ingest.extract.records import HEAD, TABLE, Failure, RecordReader, Row, merged
-from firstfault.ingest.extract.rows import TEXT_LIMIT, About, Own, RecordRow, SignalRow
+from firstfault.ingest.extract.records import HEAD, TABLE, Failure, RecordReader, Row
+from firstfault.ingest.extract.rows import TEXT_LIMIT, About, Own, SignalRow
 from firstfault.ingest.problems import Problem, Severity
 
 T = TypeVar("T")
 _BLOCK = 256
 _MAX_PLAIN = 5000
+_GENERIC = "python-traceback"
 
 
 @dataclass(slots=True)
 class SourceState:
-    """One source. `number` is its number inside the worker; paths get their final numbers when all are known."""
+    """One source. `number` is its number while it is read; final numbers follow when all paths are known."""
 
     number: int
     path: str
@@ -37,16 +38,25 @@ class SourceState:
     lines: int = 0
     bytes: int = 0
     formats: Counter[str] = field(default_factory=Counter)
+    format_why: str = ""
     digest: str = ""
-    identified: bool = False
     signals: list[SignalRow] = field(default_factory=list)
-    records: list[RecordRow] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
     plain: int = 0
-    reading: RecordReader = field(default_factory=RecordReader)
+    failures: list[Failure] = field(default_factory=list)
+    spans: list[list[int]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def note(self, kind: str, severity: Severity, detail: str, line: int | None = None, count: int = 1) -> None:
+        """Add a problem of this source, to the one of the same kind where there is one."""
+        for at, known in enumerate(self.problems):
+            if known.kind == kind:
+                first = min((one for one in (known.line, line) if one is not None), default=None)
+                self.problems[at] = replace(known, count=known.count + count, line=first)
+                return
+        self.problems.append(Problem(self.path, kind, severity, detail, line, count, self.path))
 
 
-def absorb(state: SourceState, batch: Batch, part: int) -> None:
+def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -> None:
     """Add the lines of one segment of a batch to its source."""
     segment = batch.segments[part]
     start = batch.starts[part]
@@ -56,37 +66,38 @@ def absorb(state: SourceState, batch: Batch, part: int) -> None:
     for row, hit in _between(batch.hits, start, stop):
         state.signals.append(replace(hit, line=segment.first_line + row - start))
         known.add(row)
-    for row, error in _between(batch.errors, start, stop):
-        if row in known:
-            continue
-        state.plain += 1
-        if state.plain <= _MAX_PLAIN:
-            state.signals.append(replace(error, line=segment.first_line + row - start))
     if segment.searched:
+        for row, error in _between(batch.errors, start, stop):
+            if row not in known:
+                state.plain += 1
+                if state.plain <= _MAX_PLAIN:
+                    state.signals.append(replace(error, line=segment.first_line + row - start))
         openers = batch.openers[bisect_left(batch.openers, start) : bisect_left(batch.openers, stop)]
-        if openers or state.reading.busy:
-            _records(state, batch.frame.slice(start, stop - start), [row - start for row in openers])
+        if openers or reading.busy:
+            follow(reading, batch.frame.slice(start, stop - start), [row - start for row in openers])
 
 
 def _between(rows: Sequence[tuple[int, T]], start: int, stop: int) -> Sequence[tuple[int, T]]:
     return rows[bisect_left(rows, start, key=itemgetter(0)) : bisect_left(rows, stop, key=itemgetter(0))]
 
 
-def _records(state: SourceState, frame: pl.DataFrame, openers: list[int]) -> None:
+def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -> None:
+    """Let a record reader see the lines that matter to it: from a line that opens a record until none is open."""
     columns = frame.select(*Own._fields, "line", "message", "format")
     at, waiting = 0, iter([*openers, len(frame)])
     opener = next(waiting)
     while at < len(frame):
-        if not state.reading.busy:
+        if not reading.busy:
             while opener < at:
                 opener = next(waiting)
-            # the two lines before a head may say that it belongs to an earlier one
-            at = max(at, opener - 2)
             if opener >= len(frame):
                 break
-        for _ in state.reading.feed(_rows(columns.slice(at, _BLOCK))):
+            # the two lines before a head may say that it belongs to an earlier one
+            at = max(at, opener - 2)
+        for row in _rows(columns.slice(at, _BLOCK)):
+            reading.step(row)
             at += 1
-            if not state.reading.busy and at > opener:
+            if not reading.busy and at > opener:
                 break
 
 
@@ -101,18 +112,15 @@ def settle(state: SourceState, matcher: Matcher) -> None:
 
     Inside a record only the line with the exception speaks: frames quote source code, and a table repeats itself.
     """
-    reading = state.reading
-    reading.finish()
     said: dict[int, list[SignalRow]] = {}
     for signal in state.signals:
         said.setdefault(signal.line, []).append(signal)
     by_line = {line: list(signals) for line, signals in said.items()}
-    for failure in reading.failures:
+    for failure in state.failures:
         for line in failure.lines:
             by_line.pop(line, None)
-    for failure in sorted(reading.failures, key=lambda one: (one.line, one.item)):
-        own = said.get(failure.line, [])
-        entries = [signal for signal in own if signal.entry is not None and signal.entry != "python-traceback"]
+    for failure in sorted(state.failures, key=lambda one: (one.line, one.item)):
+        entries = [one for one in said.get(failure.line, []) if one.entry is not None and one.entry != _GENERIC]
         made = by_line.setdefault(failure.line, [])
         if failure.item:
             made.append(_item(failure, entries, matcher))
@@ -120,34 +128,39 @@ def settle(state: SourceState, matcher: Matcher) -> None:
             made += [_inside(signal, failure) for signal in entries]
         else:
             made.append(_traceback(failure))
-    state.signals = [signal for line in sorted(by_line) for signal in by_line[line] if HEAD not in signal.text[:200] or signal.entry != "python-traceback"]
-    state.records = [RecordRow(tuple(lines)) for lines in reading.spans]
+    state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
+    state.failures = []
     if state.plain > _MAX_PLAIN:
         left = state.plain - _MAX_PLAIN
-        detail = f"{left} more lines of level ERROR that no entry explains are in `lines` only"
-        state.problems.append(Problem(state.path, "folded", Severity.NOTICE, detail, count=left, source=state.path))
+        state.note(
+            "folded",
+            Severity.NOTICE,
+            "more lines of level ERROR that no entry explains are in `lines` only",
+            count=left,
+        )
+
+
+def _bare_head(signal: SignalRow) -> bool:
+    """Whether a signal stands on the head of a traceback, which says nothing by itself."""
+    return signal.entry == _GENERIC and HEAD in signal.text
 
 
 def _inside(signal: SignalRow, failure: Failure) -> SignalRow:
     """A signal of the catalog on the line of an exception."""
-    return replace(
-        signal,
-        first_line=failure.lines[0],
-        last_line=failure.lines[-1],
-        captures=merged(signal.captures, failure.captures),
-    )
+    captures = {**failure.captures, **signal.captures}
+    return replace(signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures)
 
 
 def _traceback(failure: Failure) -> SignalRow:
-    """The signal of a traceback whose exception no entry knows. A launcher's own exception only reports its children's."""
-    known = failure.captures["exception"].rpartition(".")[2] != TABLE
+    """The signal of a traceback that no entry knows. A launcher's own exception only reports its children's."""
+    own = failure.captures["exception"].rpartition(".")[2] != TABLE
     return SignalRow(
         line=failure.line,
-        event="exception" if known else "agent-report",
+        event="exception" if own else "agent-report",
         text=failure.text[:TEXT_LIMIT],
-        entry="python-traceback" if known else None,
-        cls="python-exception" if known else None,
-        role="initiating" if known else None,
+        entry=_GENERIC if own else None,
+        cls="python-exception" if own else None,
+        role="initiating" if own else None,
         first_line=failure.lines[0],
         last_line=failure.lines[-1],
         captures=failure.captures,
@@ -171,7 +184,7 @@ def _item(failure: Failure, entries: list[SignalRow], matcher: Matcher) -> Signa
         weak=best.weak if best else False,
         first_line=failure.lines[0],
         last_line=failure.lines[-1],
-        captures=merged(best.captures, captures) if best else captures,
+        captures={**(best.captures if best else {}), **captures},
         own=failure.own,
         about=About(
             rank=_int(captures.get("rank")),

@@ -1,0 +1,76 @@
+"""Divides the files of a job into units of work, the same whatever the number of workers.
+
+Small files travel together, a big plain file is cut into shards at fixed places, archives and compressed files stay
+whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from firstfault.ingest import dumps
+from firstfault.ingest.discover import STDIN, Found
+from firstfault.ingest.frame import encoding_of
+from firstfault.ingest.opening import is_binary, is_packed
+from firstfault.ingest.options import Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The lines of a file that begin in `start:stop`."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one worker reads in one go: whole files, or a shard of one. `first` is the number of its first file."""
+
+    first: int
+    files: tuple[Found, ...]
+    shard: Shard | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.shard.stop - self.shard.start if self.shard else sum(found.size for found in self.files)
+
+
+def plan(files: Sequence[Found], bounds: Bounds) -> list[Unit]:
+    """The units of a job, in the order of its files."""
+    units: list[Unit] = []
+    waiting: list[Found] = []
+    size = 0
+    for number, found in enumerate(files):
+        if _divisible(found, bounds):
+            units += _units(number, waiting)
+            waiting, size = [], 0
+            cuts = [*range(0, found.size, bounds.shard), found.size]
+            units += [Unit(number, (found,), Shard(start, stop)) for start, stop in pairwise(cuts)]
+            continue
+        waiting.append(found)
+        size += max(found.size, bounds.file_cost)
+        if size >= bounds.unit:
+            units += _units(number + 1, waiting)
+            waiting, size = [], 0
+    return units + _units(len(files), waiting)
+
+
+def _units(end: int, waiting: Iterable[Found]) -> list[Unit]:
+    files = tuple(waiting)
+    return [Unit(end - len(files), files)] if files else []
+
+
+def _divisible(found: Found, bounds: Bounds) -> bool:
+    """Whether a file is plain text that is worth cutting."""
+    if found.file == STDIN or found.size < 2 * bounds.shard:
+        return False
+    try:
+        with open(found.file, "rb") as file:
+            head = file.read(dumps.HEAD_BYTES)
+    except OSError:
+        return False
+    plain = not is_packed(head) and not is_binary(head) and encoding_of(head) == "utf-8"
+    return plain and dumps.find_reader(found.path, head) is None

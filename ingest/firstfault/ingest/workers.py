@@ -1,0 +1,39 @@
+"""Reads units in worker processes. Workers are spawned: a fork after the column engine has run would hang."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from firstfault.ingest.options import IngestOptions
+from firstfault.ingest.plan import Unit
+from firstfault.ingest.read import Part, Tools, read_unit
+
+_tools: list[Tools] = []
+
+
+def read_in_processes(
+    numbered: Sequence[tuple[Unit, int]], options: IngestOptions, spill: Path | None, workers: int
+) -> Iterator[Part]:
+    """The parts of the units in their order; big units are begun first."""
+    context = multiprocessing.get_context("spawn")
+    order = sorted(range(len(numbered)), key=lambda place: (-numbered[place][0].bytes, place))
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(options,)) as pool:
+        futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
+        for place in range(len(numbered)):
+            yield futures.pop(place).result()
+
+
+def _start(options: IngestOptions) -> None:
+    from firstfault.catalog import load_catalog
+    from firstfault.catalog.matcher import Matcher
+    from firstfault.ingest.extract.hits import Patterns
+    from firstfault.ingest.formats import Formats
+
+    _tools.append(Tools(Patterns(Matcher.load(load_catalog(options.catalogs))), Formats(), options))
+
+
+def _work(unit: Unit, number: int, spill: Path | None) -> Part:
+    return read_unit(unit, number, _tools[0], spill)
