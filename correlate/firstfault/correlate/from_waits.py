@@ -19,8 +19,8 @@ from firstfault.correlate.states import RankState
 
 _SECOND = 1_000_000_000
 _FINGERPRINT = re.compile(
-    r"Rank (\d+) is running collective: (CollectiveFingerPrint\([^)]{0,600}\)[^,]{0,100}), but "
-    r"Rank (\d+) is running collective: (CollectiveFingerPrint\([^)]{0,600}\))"
+    r"Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=\d{1,20}, ?)?"
+    r"(OpType=\w{1,40}(?:, TensorShape=\[[\d, ]{0,300}\])?(?:, TensorDtypes=\w{0,40})?)"
 )
 
 
@@ -123,9 +123,8 @@ def _fingerprints(view: View) -> Iterator[Candidate]:
             continue
         every.append(signal)
         for match in _FINGERPRINT.finditer(signal.text):
-            for rank, print_ in ((int(match[1]), match[2]), (int(match[3]), match[4])):
-                seen.setdefault(rank, re.sub(r"SequenceNumber=\d+,? ?", "", print_))
-                lines.setdefault(rank, signal)
+            seen.setdefault(int(match[1]), match[2])
+            lines.setdefault(int(match[1]), signal)
         if signal.rank is not None:
             lines[signal.rank] = signal
     votes = Counter(seen.values())

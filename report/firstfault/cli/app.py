@@ -20,7 +20,9 @@ app = typer.Typer(
 
 @app.command()
 def diagnose(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives, or '-' for standard input.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives, or '-' for standard input.")
+    ],
     format_: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
     fail_on_failure: Annotated[bool, typer.Option(help="Exit with 3 where the verdict is not no-failure.")] = False,
 ) -> None:
