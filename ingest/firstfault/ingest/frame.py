@@ -35,7 +35,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of whole lines of one source. `long` has, by index, the true length of a line that was cut while read."""
+    """A stretch of whole lines of a source. `long` has, by index, the true length of a line that was cut while read."""
 
     data: bytes
     offset: int
