@@ -23,7 +23,7 @@ class ExactPattern:
         self._groups = tuple((index, base_name(name) or name) for index, name in groups)
 
     def search(self, message: str) -> dict[str, str] | None:
-        """The captures by their names, of alternatives the one that took part; None where the message does not hold it."""
+        """The captures by name, of alternatives the one that took part; None where the message does not hold it."""
         found = self._regexp.search(message.encode("utf-8", "replace"))
         if found is None:
             return None

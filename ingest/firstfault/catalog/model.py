@@ -37,9 +37,7 @@ class Event(StrEnum):
     # a rank's own failure
     EXCEPTION = "exception"  # an exception that is the rank's own (user code, data, configuration, memory, files)
     CUDA_ERROR = "cuda-error"  # an error of the device runtime in this process (asynchronous unless said otherwise)
-    NATIVE_CRASH = (
-        "native-crash"  # a signal in native code: segmentation fault, bus error, illegal instruction, abort
-    )
+    NATIVE_CRASH = "native-crash"  # a signal in native code: segmentation fault, bus error, illegal instruction, abort
     NUMERIC = "numeric"  # NaN, infinity, loss scale at its floor
     HANG = "hang"  # this rank says that it is stuck itself (GIL, watchdog thread stuck, blocked task)
     # collectives
@@ -51,13 +49,11 @@ class Event(StrEnum):
     # what the failure of somebody else looks like
     PEER_LOSS = "peer-loss"  # a connection to a peer broke (captures: peer address)
     STORE_LOST = "store-lost"  # the key-value store or coordinator no longer answers
-    TEARDOWN = "teardown"  # the process is being ended because of an earlier error: watchdog wrappers, 'terminate called'
+    TEARDOWN = "teardown"  # the process is being ended because of an earlier error: watchdog wrappers, terminate()
     DUMP_SIGNAL = "dump-signal"  # a time-out elsewhere made this rank dump its state
     SIGNAL_RECEIVED = "signal-received"  # this process was asked to end
     # launchers and schedulers
-    EXIT = (
-        "exit"  # a launcher or scheduler says how a process ended (captures: exitcode or signal, pid, rank, task)
-    )
+    EXIT = "exit"  # a launcher or scheduler says how a process ended (captures: exitcode or signal, pid, rank, task)
     AGENT_KILL = "agent-kill"  # a launcher ends its other children
     AGENT_REPORT = "agent-report"  # a launcher's summary or restart notice
     SCHED_ACTION = "sched-action"  # the scheduler or platform ended the job or a part of it, for a stated reason

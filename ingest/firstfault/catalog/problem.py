@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,3 +55,32 @@ class Places:
             if stripped.startswith(key) and stripped[len(key) :].lstrip().startswith("="):
                 return number
         return start or 1
+
+    def saying(self, text: str) -> int:
+        """The first line that says this, 0 where none does."""
+        return next((number for number, line in enumerate(self._lines, 1) if line.strip() == text), 0)
+
+
+class Reporter:
+    """Collects problems, and finds their lines in the text of the files."""
+
+    def __init__(self, problems: Iterable[Problem], places_of: Callable[[str], Places]) -> None:
+        self.problems = list(problems)
+        self._places_of = lru_cache(maxsize=None)(places_of)
+
+    def add(
+        self,
+        path: str,
+        what: str,
+        why: str,
+        mend: str,
+        *,
+        key: str = "",
+        table: str = "",
+        index: int = 0,
+        saying: str = "",
+    ) -> None:
+        """Notes a problem at a key, in the `index`-th [[table]] where one is given, or at the line `saying` this."""
+        places = self._places_of(path)
+        line = places.saying(saying) if saying else places.of(key, table, index)
+        self.problems.append(Problem(path, line, what, why, mend))

@@ -8,6 +8,7 @@ What RE2 knows and Hyperscan does not (or the other way round) is refused with t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 NEWLINE = 1 << 10
 ASCII = (1 << 128) - 1
@@ -24,10 +25,10 @@ def _mask(chars: str) -> int:
 _DIGIT = _mask("0123456789")
 _LOWER = _mask("abcdefghijklmnopqrstuvwxyz")
 _UPPER = _LOWER >> 32
-_WORD = _DIGIT | _LOWER | _UPPER | _mask("_")
+WORD = _DIGIT | _LOWER | _UPPER | _mask("_")
 _SPACE = _mask("\t\f\r ")
 _PUNCT = _mask("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_PERL = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_PERL = {"d": _DIGIT, "w": WORD, "s": _SPACE}
 _POSIX = {
     "alnum": _DIGIT | _LOWER | _UPPER,
     "alpha": _LOWER | _UPPER,
@@ -41,7 +42,7 @@ _POSIX = {
     "punct": _PUNCT,
     "space": _SPACE | _mask("\v"),
     "upper": _UPPER,
-    "word": _WORD,
+    "word": WORD,
     "xdigit": _DIGIT | _mask("abcdefABCDEF"),
 }
 _CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7}
@@ -97,20 +98,13 @@ class Choice:
 Node = Atom | Boundary | Repeat | Sequence | Choice
 
 
-def parse(pattern: str) -> Node:
-    """The tree of a pattern. Raises PatternError where the two engines would not agree on it."""
+def parse(pattern: str) -> tuple[Node, tuple[str, ...]]:
+    """The tree of a pattern and the names of its captures. Raises PatternError where the engines would not agree."""
     parser = _Parser(pattern)
     node = parser.choice(fold=False)
     if parser.at < len(pattern):
         raise PatternError("unmatched ')'", parser.at)
-    return node
-
-
-def group_names(pattern: str) -> tuple[str, ...]:
-    """The names of a pattern's captures, in order."""
-    parser = _Parser(pattern)
-    parser.choice(fold=False)
-    return tuple(parser.names)
+    return node, tuple(parser.names)
 
 
 class _Parser:
@@ -316,6 +310,7 @@ class _Parser:
         return Atom(mask | (HIGH if wide else 0), wide)
 
 
+@lru_cache(maxsize=1024)
 def literal(char: str, fold: bool) -> Node:
     """One character as it stands, in both cases where `fold`; outside ASCII the bytes of its UTF-8 form."""
     if char == "\n":

@@ -13,14 +13,11 @@ from typing import Any
 from firstfault.catalog.captures import base_name
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.model import Entry, Event, Example, Fact, FailureClass, FrameworkFix, Pattern, Role, Scope
-from firstfault.catalog.regex import PatternError, group_names
+from firstfault.catalog.regex import PatternError
 from firstfault.catalog.triggers import derive
 
 VERSION = 1
 """Raised when a cached document of an earlier reader must not be used."""
-
-TOO_GENERAL = 4
-"""A pattern with fewer fixed characters fires on ordinary text."""
 
 _TEXT = (
     *("id", "class", "title", "status", "role", "scope", "event", "decides", "mechanism", "observe", "resume"),
@@ -185,16 +182,7 @@ class Reader:
             what = f"RE2 refuses the pattern: {error}"
             self.fault(what, "it takes out the captures", "rewrite it", "regex", table, index)
             return
-        if trigger.literals < TOO_GENERAL:
-            self.fault(
-                f"the pattern needs only {trigger.literals} fixed characters",
-                "it would fire on ordinary text and slow every run down",
-                "add words that this message always holds",
-                "regex",
-                table,
-                index,
-            )
-        for name in group_names(regex):
+        for name in trigger.captures:
             if base_name(name) is None:
                 self.fault(
                     f"the capture name {name!r} is not one of docs/captures.md",

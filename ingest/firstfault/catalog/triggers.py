@@ -1,42 +1,99 @@
-"""Derives the trigger of a pattern: what the multi-pattern engine looks for in undecoded chunks.
+"""Derives the triggers of a pattern: texts of which every match holds at least one, for a search in undecoded chunks.
 
-A trigger matches inside every raw line whose message the pattern matches, ends once instead of once per byte of a
-trailing capture, and never crosses a line end. It may match more: the exact pattern decides afterwards on the message.
-This relies on two habits of headers: the message is a piece of its raw line, and no word character touches it in front.
+A trigger is a plain text with the bytes that may stand before and behind it, so that all patterns of the catalog are
+found in one pass by the part of the engine that searches texts. (Its automata for whole expressions lose matches in
+releases that are in use: https://github.com/VectorCamp/vectorscan/issues/358.) A trigger fires inside every raw line
+whose message the pattern matches, and may fire elsewhere: the exact pattern decides afterwards on the message.
+
+This relies on habits of headers and wrappers: the message is a piece of its raw line, no word character touches it in
+front, and what follows it on the line, if anything, begins with a blank, a bracket, a quote or a control character.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import product
+from math import log2
+from operator import or_
 
-from firstfault.catalog.regex import HIGH, NEWLINE, Atom, Boundary, Choice, Node, Repeat, Sequence, parse
+from firstfault.catalog.regex import WORD, Atom, Boundary, Choice, Node, PatternError, Repeat, Sequence, parse
 
-_BROAD = 100  # an ASCII set of this many characters says next to nothing about a text
-_ENOUGH = 8  # literal characters that single a line out well enough to drop a weak rest
-_WEAK_REST = 4  # literal characters behind a broad repeat below which that rest is weak
-_LONG = 16  # a bounded repeat of broad sets beyond this is cheaper without a bound
+ANY = (1 << 256) - 1
+SHORTEST = 3
+"""A text of fewer bytes fires everywhere."""
+
+_LONGEST = 40
+_ALTERNATIVES = 48
+_SMALL_CLASS = 4
+_COMMON = (
+    *(
+        b"error",
+        b"rank",
+        b"loss",
+        b"info",
+        b"warn",
+        b"nccl",
+        b"step",
+        b"process",
+        b"failed",
+        b"time",
+        b"python",
+        b"torch",
+    ),
+    *(b"worker", b"host", b"node", b"size", b"device", b"model", b"data", b"file", b"line", b"from", b"with", b"the "),
+    *(
+        b" in ",
+        b" to ",
+        b" of ",
+        b" is ",
+        b" on ",
+        b"exit",
+        b"code",
+        b"train",
+        b"cuda",
+        b"kernel",
+        b"server",
+        b"version",
+    ),
+)
+"""Words of ordinary lines: a text that consists of them says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text to look for, in either case where `folded`, with the sets of bytes that may stand before and behind it.
+
+    The end of the chunk counts as a line end. Where `folded`, the text is in lower case.
+    """
+
+    text: bytes
+    folded: bool = False
+    before: int = ANY
+    behind: int = ANY
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """The expression for the engine, how many literal characters it needs, and how many the whole pattern needs."""
+    """Texts of which every match holds one, how many fixed characters a match has, the names of its captures."""
 
-    expression: bytes
-    literals: int
+    texts: tuple[Text, ...]
     specificity: int
+    captures: tuple[str, ...]
 
 
 @lru_cache(maxsize=8192)
 def derive(pattern: str) -> Trigger:
-    """The trigger of a pattern. Raises PatternError where the pattern is not in the syntax that both engines share."""
-    whole = _flat(parse(pattern))
-    trimmed = _without_weak_ends(_trim(whole, head=True))
-    trimmed = _trim(_trim(trimmed, head=True), head=False)
-    return Trigger(_emit(trimmed), literal_count(trimmed), literal_count(whole))
+    """The trigger of a pattern. Raises PatternError where the pattern is not usable."""
+    node, captures = parse(pattern)
+    texts = _required(node)
+    if texts is None or min(len(one.text) for one in texts) < SHORTEST:
+        raise PatternError(f"no text of {SHORTEST} or more characters that every match holds", 0)
+    return Trigger(texts, _fixed(node), captures)
 
 
-def literal_count(node: Node) -> int:
+def _fixed(node: Node) -> int:
     """How many characters of a match are fixed, at the least."""
     match node:
         case Atom(mask):
@@ -44,146 +101,194 @@ def literal_count(node: Node) -> int:
         case Boundary():
             return 0
         case Repeat(inner, low, _):
-            return literal_count(inner) * low
+            return _fixed(inner) * low
         case Sequence(items):
-            return sum(map(literal_count, items))
+            return sum(map(_fixed, items))
         case Choice(options):
-            return min(map(literal_count, options))
+            return min(map(_fixed, options))
 
 
-def _flat(node: Node) -> Node:
-    """Sequences without nested sequences, and without line anchors: a header may stand in front of the message."""
+def _required(node: Node) -> tuple[Text, ...] | None:
+    """The best set of texts of which every match of the node holds one; None where there is none."""
     match node:
-        case Boundary(kind) if kind in "^$B":
-            return Sequence(())
-        case Atom() | Boundary():
-            return node
-        case Repeat(inner, low, high):
-            if isinstance(inner, Atom) and _broad(inner) and high is not None and high > _LONG:
-                high = None
-            return Repeat(_flat(inner), low, high)
-        case Choice(options):
-            return Choice(tuple(map(_flat, options)))
-        case Sequence(items):
-            flat: list[Node] = []
-            for item in map(_flat, items):
-                flat.extend(item.items if isinstance(item, Sequence) else (item,))
-            return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
-
-
-def _broad(atom: Atom) -> bool:
-    return (atom.mask & ~HIGH).bit_count() >= _BROAD
-
-
-def _empty(node: Node) -> bool:
-    return isinstance(node, Sequence) and not node.items
-
-
-def _trim(node: Node, head: bool) -> Node:
-    """Drops what is optional or broad from one end, and repeats there no more often than needed."""
-    match node:
-        case Atom() if _broad(node):
-            return Sequence(())
-        case Atom() | Boundary():
-            return node
+        case Atom() | Boundary() | Sequence():
+            return max(_candidates(_flat(node)), key=_worth, default=None)
         case Repeat(inner, low, _):
-            if low == 0 or (isinstance(inner, Atom) and _broad(inner)):
-                return Sequence(())
-            edge = _trim(inner, head)
-            if low == 1 or _empty(edge):
-                return edge
-            return Repeat(inner, low, low)
+            return _required(inner) if low else None
         case Choice(options):
-            trimmed = tuple(_trim(option, head) for option in options)
-            return Sequence(()) if any(map(_empty, trimmed)) else Choice(trimmed)
-        case Sequence(items):
-            rest = list(items)
-            while rest:
-                at = 0 if head else -1
-                edge = _trim(rest[at], head)
-                if not _empty(edge):
-                    rest[at] = edge
-                    break
-                rest.pop(at)
-            return _flat(Sequence(tuple(rest)))
+            together: list[Text] = []
+            for option in options:
+                texts = _required(option)
+                if texts is None:
+                    return None
+                together.extend(texts)
+            return _pruned(together)
 
 
-def _without_weak_ends(node: Node) -> Node:
-    """Cuts a sequence at broad repeats whose far side holds too little text to be worth the search."""
-    if not isinstance(node, Sequence):
-        return node
-    items = list(node.items)
-    total = sum(map(literal_count, items))
-    tail = 0
-    for at in range(len(items) - 1, 0, -1):
-        tail += literal_count(items[at])
-        if tail >= _WEAK_REST or total - tail < _ENOUGH:
-            break
-        if _unbounded(items[at]):
-            del items[at:]
-    total, head, cut = sum(map(literal_count, items)), 0, 0
-    for at, item in enumerate(items[:-1]):
-        head += literal_count(item)
-        if head >= _WEAK_REST or total - head < _ENOUGH:
-            break
-        if _unbounded(item):
-            cut = at + 1
-    return Sequence(tuple(items[cut:]))
+def _flat(node: Node) -> list[Node]:
+    """The items of a sequence, those of sequences in it included."""
+    return [one for item in node.items for one in _flat(item)] if isinstance(node, Sequence) else [node]
 
 
-def _unbounded(node: Node) -> bool:
-    match node:
-        case Repeat(inner, _, high):
-            return (high is None and isinstance(inner, Atom) and _broad(inner)) or _unbounded(inner)
-        case Sequence(items):
-            return any(map(_unbounded, items))
-        case Choice(options):
-            return any(map(_unbounded, options))
-        case _:
-            return False
+def _candidates(items: list[Node]) -> Iterator[tuple[Text, ...]]:
+    """Sets of texts of which every match holds one: from runs of exact items, and from what single items require."""
+    start, run = 0, [(b"", False)]
+    for at, item in enumerate(items):
+        exact = _exact(item)
+        joined = _joined(run, exact) if exact is not None else None
+        if joined is None:
+            yield from _run(items, start, at, run)
+            start, run = at + 1, [(b"", False)]
+            if exact is not None:
+                start, run = at, exact
+            elif (texts := _required(item) if isinstance(item, Repeat | Choice) else None) is not None:
+                yield texts
+        else:
+            run = joined
+    yield from _run(items, start, len(items), run)
 
 
-def _emit(node: Node) -> bytes:
+def _run(items: list[Node], start: int, stop: int, run: list[tuple[bytes, bool]]) -> Iterator[tuple[Text, ...]]:
+    """A run of exact items as texts, where none of them is empty."""
+    if not all(text for text, _ in run):
+        return
+    texts = []
+    for text, folded in run:
+        behind = _neighbours(items[stop:], text[-1], ahead=True) if len(text) <= _LONGEST else ANY
+        before = _neighbours(items[:start][::-1], text[0], ahead=False)
+        texts.append(Text((text.lower() if folded else text)[:_LONGEST], folded, before, behind))
+    yield _pruned(texts)
+
+
+def _pruned(texts: list[Text]) -> tuple[Text, ...]:
+    """The texts without those that hold another one of them, whose neighbours are widened for it."""
+    kept: list[Text] = []
+    for one in sorted(texts, key=lambda text: (len(text.text), text.text, text.folded)):
+        for at, other in enumerate(kept):
+            place = (one.text.lower() if other.folded else one.text).find(other.text)
+            if place >= 0 and (other.folded or not one.folded):
+                end = place + len(other.text)
+                before = 1 << one.text[place - 1] if place else one.before
+                behind = 1 << one.text[end] if end < len(one.text) else one.behind
+                if one.folded or other.folded:
+                    before, behind = ANY if place else before, ANY if end < len(one.text) else behind
+                kept[at] = replace(other, before=other.before | before, behind=other.behind | behind)
+                break
+        else:
+            kept.append(one)
+    return tuple(kept)
+
+
+def _worth(texts: tuple[Text, ...]) -> float:
+    """How rarely the texts are likely to stand in ordinary lines."""
+    too_short = min(len(one.text) for one in texts) < SHORTEST
+    return min(map(_rarity, texts)) - log2(len(texts)) / 2 - (100 if too_short else 0)
+
+
+def _rarity(one: Text) -> float:
+    rest = one.text.lower()
+    for word in _COMMON:
+        rest = rest.replace(word, b"\0")
+    return sum(1.0 if bytes((byte,)).isalpha() else 0.5 for byte in rest) - (len(one.text) < 2 * SHORTEST)
+
+
+def _exact(node: Node) -> list[tuple[bytes, bool]] | None:
+    """All texts that the node matches, with whether each stands for both cases; None where they are too many."""
     match node:
         case Atom(mask, wide):
-            return _emit_set(mask) + (b"{1,4}" if wide else b"")
-        case Boundary(kind):
-            return b"\\" + kind.encode()
-        case Repeat(Atom(mask, wide), low, high):
-            return _emit_set(mask) + _times(low, None if high is None else high * 4 if wide else high)
+            return None if wide else _of_class(mask)
+        case Boundary():
+            return None
         case Repeat(inner, low, high):
-            return b"(?:" + _emit(inner) + b")" + _times(low, high)
-        case Sequence(items):
-            return b"".join(map(_emit, items))
+            one = _exact(inner)
+            if one is None or high is None or high > 3:
+                return None
+            found: list[tuple[bytes, bool]] = []
+            for times in range(low, high + 1):
+                power: list[tuple[bytes, bool]] | None = [(b"", False)]
+                for _ in range(times):
+                    power = _joined(power, one) if power is not None else None
+                if power is None:
+                    return None
+                found += power
+            return found if len(found) <= _ALTERNATIVES else None
         case Choice(options):
-            return b"(?:" + b"|".join(map(_emit, options)) + b")"
+            exact = list(map(_exact, options))
+            together = [text for one in exact if one is not None for text in one]
+            return together if None not in exact and len(together) <= _ALTERNATIVES else None
+        case Sequence(items):
+            joined: list[tuple[bytes, bool]] | None = [(b"", False)]
+            for item in items:
+                one = _exact(item)
+                joined = _joined(joined, one) if one is not None and joined is not None else None
+            return joined
 
 
-def _times(low: int, high: int | None) -> bytes:
-    if high is None:
-        return {0: b"*", 1: b"+"}.get(low, b"{%d,}" % low)
-    if (low, high) == (0, 1):
-        return b"?"
-    return b"{%d}" % low if low == high else b"{%d,%d}" % (low, high)
-
-
-def _emit_set(mask: int) -> bytes:
-    mask &= ~NEWLINE
+@lru_cache(maxsize=1024)
+def _of_class(mask: int) -> list[tuple[bytes, bool]] | None:
     if mask.bit_count() == 1:
-        return _emit_byte(mask.bit_length() - 1)
-    ranges: list[bytes] = []
-    byte = 0
-    while byte < 256:
-        if mask >> byte & 1:
-            end = byte
-            while end < 255 and mask >> (end + 1) & 1:
-                end += 1
-            ranges.append(_emit_byte(byte) + (b"-" + _emit_byte(end) if end > byte else b""))
-            byte = end
-        byte += 1
-    return b"[" + b"".join(ranges) + b"]"
+        return [(bytes((mask.bit_length() - 1,)), False)]
+    if mask.bit_count() > _SMALL_CLASS:
+        return None
+    chars = [bytes((byte,)) for byte in range(256) if mask >> byte & 1]
+    if len(chars) == 2 and chars[0] != chars[1] and chars[0].lower() == chars[1]:
+        return [(chars[1], True)]
+    return [(char, False) for char in chars]
 
 
-def _emit_byte(byte: int) -> bytes:
-    char = bytes((byte,))
-    return char if char.isalnum() else b"\\x%02x" % byte
+def _joined(heads: list[tuple[bytes, bool]], tails: list[tuple[bytes, bool]]) -> list[tuple[bytes, bool]] | None:
+    """Each head with each tail; None where they are too many."""
+    if len(heads) * len(tails) > _ALTERNATIVES:
+        return None
+    return [(head + tail, fold or folded) for (head, fold), (tail, folded) in product(heads, tails)]
+
+
+_MESSAGE_START = ANY & ~WORD
+_MESSAGE_END = reduce(or_, (1 << byte for byte in b"\t\n\r\x1b \"'\\,;|[](){}<>"))
+
+
+def _neighbours(items: list[Node], edge: int, ahead: bool) -> int:
+    """The bytes that may touch a text with the outermost byte `edge`, where these items follow (`ahead`) or precede."""
+    mask = 0  # what optional items before a boundary can put there
+    allowed = ANY
+    for item in items:
+        match item:
+            case Boundary("b"):
+                if mask:
+                    return allowed
+                allowed &= ANY & ~WORD if WORD >> edge & 1 else WORD
+            case Boundary("$") if ahead:
+                return allowed & (mask | _MESSAGE_END)
+            case Boundary("^") if not ahead:
+                return allowed & (mask | (_MESSAGE_START if WORD >> edge & 1 else ANY))
+            case Boundary():
+                pass
+            case _:
+                one, empty = _edge(item, ahead)
+                mask |= one
+                if not empty:
+                    return allowed & mask
+    return allowed
+
+
+def _edge(node: Node, ahead: bool) -> tuple[int, bool]:
+    """The bytes that a match can begin with (`ahead`) or end with, and whether it can be empty."""
+    match node:
+        case Atom(mask):
+            return mask, False
+        case Boundary():
+            return ANY, True
+        case Repeat(inner, low, _):
+            mask, empty = _edge(inner, ahead)
+            return mask, empty or low == 0
+        case Choice(options):
+            edges = [_edge(option, ahead) for option in options]
+            return reduce(or_, (mask for mask, _ in edges)), any(empty for _, empty in edges)
+        case Sequence(items):
+            mask = 0
+            for item in items if ahead else reversed(items):
+                one, empty = _edge(item, ahead)
+                mask |= one
+                if not empty:
+                    return mask, False
+            return mask, True

@@ -1,0 +1,130 @@
+"""How fast the matcher scans: MB/s on one core for ordinary and failure-dense text, and what 500 more entries cost.
+
+    python bench/bench_matcher.py [--hits]
+
+`--hits` lists the patterns that fire most on ordinary text without being confirmed: their triggers are worth a look.
+The text is made of the lines of tests/catalog/healthy and the examples of the catalog, with numbers and headers varied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+for portion in ("ingest", "correlate", "report"):
+    sys.path.insert(0, str(ROOT / portion))
+
+import numpy as np  # noqa: E402
+
+from firstfault.catalog import Catalog, load_catalog  # noqa: E402
+from firstfault.catalog.matcher import Matcher  # noqa: E402
+
+CHUNK = 4_000_000
+HEADERS = ("", "", "[rank3]: ", "2026-05-12 10:11:03,114 - train - INFO - ", "[rank1]:[W512 10:11:09.120553 a.cpp:41] ")
+USUAL = ("nccl.log", "frameworks.log", "torchrun.log", "serving.log")
+
+
+def text(lines: list[str], size: int, seed: int) -> bytes:
+    """`size` bytes of these lines in random order, with varied numbers and headers."""
+    chance = random.Random(seed)
+    made: list[str] = []
+    total = 0
+    while total < size:
+        line = chance.choice(HEADERS) + chance.choice(lines)
+        line = "".join(str(chance.randrange(10)) if char.isdigit() and chance.random() < 0.5 else char for char in line)
+        made.append(line)
+        total += len(line.encode()) + 1
+    return ("\n".join(made) + "\n").encode()
+
+
+def ordinary(size: int = CHUNK) -> bytes:
+    """Text of runs that go well: half of it are progress lines, as in training logs."""
+    folder = ROOT / "tests" / "catalog" / "healthy"
+    lines = [line for name in USUAL for line in (folder / name).read_text(encoding="utf-8").splitlines() if line]
+    progress = [line for line in lines if "iteration  " in line or ("step" in line and "loss" in line)]
+    return text(lines + progress * (len(lines) // len(progress)), size, seed=1)
+
+
+def dense(catalog: Catalog, share: float = 0.2, size: int = CHUNK) -> bytes:
+    """Text in which this share of lines are examples of failures."""
+    failing = [one.line for entry in catalog.entries.values() for one in entry.match]
+    healthy = [line for line in ordinary(400_000).decode().splitlines() if line]
+    chance = random.Random(2)
+    lines = [chance.choice(failing) if chance.random() < share else chance.choice(healthy) for _ in range(20_000)]
+    return text(lines, size, seed=3)
+
+
+def larger(catalog: Catalog, more: int) -> Catalog:
+    """The catalog with synthetic entries of the usual kind of pattern."""
+    chance = random.Random(4)
+    words = ["adapter", "buffer", "channel", "driver", "engine", "fabric", "gateway", "handle", "index", "journal"]
+    entries = dict(catalog.entries)
+    template = next(iter(entries.values()))
+    for number in range(more):
+        first, second, third = chance.sample(words, 3)
+        name = f"synthetic-{number}"
+        regex = rf"{first} {second}{number} refused (?P<name>\S+): {third} (?P<code>\d+)"
+        entries[name] = replace(template, id=name, patterns=(replace(template.patterns[0], id="p", regex=regex),))
+    return replace(catalog, entries=entries)
+
+
+def speed(matcher: Matcher, chunk: bytes, rounds: int = 7) -> float:
+    """Median MB/s of CPU time."""
+    taken = []
+    for _ in range(rounds):
+        start = time.process_time()
+        matcher.scan(chunk)
+        taken.append(time.process_time() - start)
+    return len(chunk) / 1e6 / statistics.median(taken)
+
+
+def hit_table(matcher: Matcher, chunk: bytes) -> list[tuple[int, int, str, str]]:
+    """(hits, confirmed, id, pattern id) by hits."""
+    newlines = np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == 10)
+    lines = chunk.decode().split("\n")
+    ends, patterns = matcher.scan(chunk)
+    pairs = set(zip(np.searchsorted(newlines, ends - 1).tolist(), patterns.tolist(), strict=True))
+    hits = Counter(pattern for _, pattern in pairs)
+    confirmed = Counter(pattern for line, pattern in pairs if matcher.confirm(pattern, lines[line]) is not None)
+    named = []
+    for number, count in hits.items():
+        pattern = matcher.patterns[number]
+        named.append((count, confirmed[number], pattern.id, pattern.pattern_id))
+    return sorted(named, reverse=True)
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hits", action="store_true")
+    options = parser.parse_args()
+    catalog = load_catalog()
+    start = time.perf_counter()
+    matcher = Matcher.load(catalog)
+    loaded = time.perf_counter() - start
+    more = Matcher.load(larger(catalog, 500))
+    calm, busy = ordinary(), dense(catalog)
+    out = sys.stdout.write
+    out(f"{len(catalog.entries)} entries, {len(catalog.facts)} facts, {len(matcher.patterns)} patterns")
+    out(f", loaded in {loaded:.3f} s\n")
+    for name, chunk in (("ordinary", calm), ("failure-dense", busy)):
+        base, grown = speed(matcher, chunk), speed(more, chunk)
+        hits = len(matcher.scan(chunk)[0])
+        lines = chunk.count(b"\n")
+        out(f"{name:14}{base:7.0f} MB/s per core, {hits / lines:.2f} hits a line")
+        out(f"; with 500 more entries {grown:7.0f} MB/s\n")
+    if options.hits:
+        out("\nhits  confirmed  on ordinary text\n")
+        for count, confirmed, entry, pattern in hit_table(matcher, calm)[:40]:
+            out(f"{count:6} {confirmed:6}  {entry} {pattern}\n")
+
+
+if __name__ == "__main__":
+    main()

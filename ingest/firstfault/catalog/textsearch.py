@@ -1,0 +1,201 @@
+"""One pass over undecoded bytes for the trigger texts of many patterns, as arrays: where a text ends, whose it is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import hyperscan
+import numpy as np
+
+from firstfault.catalog.triggers import Text, Trigger
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Buffer = bytes | bytearray | memoryview
+
+_NUMBER_BITS = 24  # a hit is packed into one integer: offset above, number below
+_NUMBER = (1 << _NUMBER_BITS) - 1
+_BLOCK = 512 * 1024
+_TAIL = 16 * 1024
+_HITS_PER_BLOCK = _BLOCK // 16  # more than this are a storm
+_NEWLINE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Which patterns a text stands for. The `first[text]`-th to `first[text + 1]`-th row belong to a text."""
+
+    first: NDArray[np.int32]
+    pattern: NDArray[np.int32]
+    length: NDArray[np.int32]
+    before: NDArray[np.int32]  # number of the set of bytes allowed there
+    behind: NDArray[np.int32]
+    sets: NDArray[np.bool_]
+
+    def dump(self) -> bytes:
+        columns = [one.tobytes() for one in (self.first, self.pattern, self.length, self.before, self.behind)]
+        columns.append(np.packbits(self.sets, axis=1).tobytes())
+        return b"".join(struct.pack("<I", len(column)) + column for column in columns)
+
+    @classmethod
+    def parse(cls, dumped: bytes) -> _Tables:
+        columns, at = [], 0
+        while at < len(dumped):
+            (length,) = struct.unpack_from("<I", dumped, at)
+            columns.append(dumped[at + 4 : at + 4 + length])
+            at += 4 + length
+        first, pattern, length, before, behind = (np.frombuffer(column, dtype=np.int32) for column in columns[:-1])
+        sets = np.unpackbits(np.frombuffer(columns[-1], dtype=np.uint8).reshape(-1, 32), axis=1).view(np.bool_)
+        return cls(first, pattern, length, before, behind, sets)
+
+
+class TextSearch:
+    """Finds trigger texts. Serves one thread at a time."""
+
+    def __init__(self, texts: tuple[tuple[bytes, bool], ...], tables: _Tables, database: Any) -> None:
+        self._texts = texts
+        self._tables = tables
+        self._database = database
+        self._once: Any = None
+
+    @classmethod
+    def of(cls, triggers: Sequence[Trigger]) -> TextSearch:
+        """A search for the triggers; a pattern is known by the place of its trigger."""
+        wanted: dict[tuple[bytes, bool], list[tuple[int, Text]]] = {}
+        for number, trigger in enumerate(triggers):
+            for text in trigger.texts:
+                wanted.setdefault((text.text, text.folded), []).append((number, text))
+        texts = tuple(sorted(wanted))
+        rows = [row for text in texts for row in wanted[text]]
+        sets = {mask: at for at, mask in enumerate(sorted({m for _, one in rows for m in (one.before, one.behind)}))}
+        tables = _Tables(
+            np.cumsum([0, *(len(wanted[text]) for text in texts)], dtype=np.int32),
+            np.array([number for number, _ in rows], dtype=np.int32),
+            np.array([len(one.text) for _, one in rows], dtype=np.int32),
+            np.array([sets[one.before] for _, one in rows], dtype=np.int32),
+            np.array([sets[one.behind] for _, one in rows], dtype=np.int32),
+            np.array([[mask >> byte & 1 for byte in range(256)] for mask in sets], dtype=np.bool_).reshape(-1, 256),
+        )
+        return cls(texts, tables, _compile(texts))
+
+    def dump(self) -> bytes:
+        """Everything that `load` needs, except the texts."""
+        tables = self._tables.dump()
+        return struct.pack("<I", len(tables)) + tables + hyperscan.dumpb(self._database)
+
+    @classmethod
+    def load(cls, texts: tuple[tuple[bytes, bool], ...], dumped: bytes) -> TextSearch | None:
+        """What was dumped, None where it was compiled for another processor or version of the engine."""
+        (length,) = struct.unpack_from("<I", dumped)
+        try:
+            database = hyperscan.loadb(dumped[4 + length :], hyperscan.HS_MODE_BLOCK)
+            database.scratch = hyperscan.Scratch(database)
+        except hyperscan.HyperscanError:
+            return None
+        return cls(texts, _Tables.parse(dumped[4 : 4 + length]), database)
+
+    @property
+    def texts(self) -> tuple[tuple[bytes, bool], ...]:
+        """The texts that are looked for, with whether in either case."""
+        return self._texts
+
+    def scan(self, chunk: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where texts end, and the pattern each stands for, in order and without doubles.
+
+        Where a block holds a storm of hits it is searched again line by line, for at most one hit of a text and line:
+        the answer stays bounded, and no line is lost.
+        """
+        data = np.frombuffer(chunk, dtype=np.uint8)
+        ends, patterns = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]
+        for start, stop in _blocks(data):
+            block = data[start:stop]
+            packed = self._hits(block)
+            storm = len(packed) > _HITS_PER_BLOCK
+            if storm:
+                packed = self._hits_by_line(block)
+            one = self._patterns(block, packed >> _NUMBER_BITS, (packed & _NUMBER).astype(np.int32), check=not storm)
+            ends.append(one[0] + start)
+            patterns.append(one[1])
+        return np.concatenate(ends), np.concatenate(patterns)
+
+    def _hits(self, block: NDArray[np.uint8]) -> NDArray[np.int64]:
+        hits: list[int] = []
+        append = hits.append
+
+        def hit(number: int, start: int, end: int, flags: int, context: object) -> None:
+            append(end << _NUMBER_BITS | number)
+
+        self._database.scan(block, match_event_handler=hit)
+        return np.array(hits, dtype=np.int64)
+
+    def _patterns(
+        self, data: NDArray[np.uint8], ends: NDArray[np.int64], texts: NDArray[np.int32], check: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Hits of texts as hits of patterns, without those whose neighbours do not fit."""
+        table = self._tables
+        counts = table.first[texts + 1] - table.first[texts]
+        ends = np.repeat(ends, counts)
+        rows = np.repeat(table.first[texts] - np.cumsum(counts) + counts, counts) + np.arange(len(ends))
+        if check and len(ends):
+            starts = ends - table.length[rows]
+            before = np.where(starts > 0, data[np.maximum(starts - 1, 0)], _NEWLINE)
+            behind = np.where(ends < len(data), data[np.minimum(ends, len(data) - 1)], _NEWLINE)
+            fits = table.sets[table.before[rows], before] & table.sets[table.behind[rows], behind]
+            ends, rows = ends[fits], rows[fits]
+        packed = _ordered(ends << _NUMBER_BITS | table.pattern[rows])
+        return packed >> _NUMBER_BITS, (packed & _NUMBER).astype(np.int32)
+
+    def _hits_by_line(self, block: NDArray[np.uint8]) -> NDArray[np.int64]:
+        if self._once is None:
+            self._once = _compile(self._texts, hyperscan.HS_FLAG_SINGLEMATCH)
+        hits: list[int] = []
+
+        def hit(number: int, start: int, end: int, flags: int, base: int) -> None:
+            hits.append(base + end << _NUMBER_BITS | number)
+
+        at = 0
+        for stop in [*np.flatnonzero(block == _NEWLINE).tolist(), len(block)]:
+            if stop > at:
+                self._once.scan(block[at:stop], match_event_handler=hit, context=at)
+            at = stop + 1
+        return np.array(hits, dtype=np.int64)
+
+
+def _blocks(data: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
+    """Pieces of about one block, each up to the end of a line."""
+    start = 0
+    while start < len(data):
+        stop = start + _BLOCK
+        while stop < len(data):
+            ends = np.flatnonzero(data[stop - _TAIL : stop] == _NEWLINE)
+            if len(ends):
+                stop += int(ends[-1]) + 1 - _TAIL
+                break
+            stop += _TAIL
+        yield start, min(stop, len(data))
+        start = stop
+
+
+def _ordered(packed: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sorted and without doubles; most answers of the engine are that already."""
+    rising = packed[1:] > packed[:-1]
+    if rising.all():
+        return packed
+    packed = np.sort(packed)
+    return packed[np.concatenate(([True], packed[1:] != packed[:-1]))]
+
+
+def _compile(texts: tuple[tuple[bytes, bool], ...], flag: int = 0) -> Any:
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    chosen = texts or ((b"no pattern", False),)  # the engine refuses an empty set
+    database.compile(
+        expressions=[b"".join(b"\\x%02x" % byte for byte in text) for text, _ in chosen],
+        ids=list(range(len(chosen))),
+        elements=len(chosen),
+        flags=[flag | (hyperscan.HS_FLAG_CASELESS if folded else 0) for _, folded in chosen],
+    )
+    return database
