@@ -18,7 +18,7 @@ from typing import Any
 from .format_model import FormatExample, FormatKind, LineFormat
 from .format_regex import for_line
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 USER_FOLDERS = "FIRSTFAULT_FORMATS"
 _KEYS = {
     "id", "kind", "title", "regex", "source", "notes", "trigger", "trust", "final", "sniff", "keys", "need", "match", "no_match",
@@ -132,7 +132,7 @@ def _to_table(one: LineFormat) -> dict[str, Any]:
 def fits(one: LineFormat, line: str) -> bool:
     """Whether the format applies at the start of the line (a detail or path format: somewhere in it)."""
     if one.kind is FormatKind.JSON:
-        return line.startswith("{") and all(f'"{name}"' in line for name in one.need)
+        return for_line(r"\{[ \t]*\x22").match(line) is not None and all(f'"{name}"' in line for name in one.need)
     pattern = for_line(one.regex)
     found = pattern.search(line) if one.kind in (FormatKind.DETAIL, FormatKind.PATH) else pattern.match(line)
     return found is not None

@@ -62,7 +62,6 @@ class SourceFormat:
     trusted: frozenset[str] = frozenset()
     tee_role: str | None = None
     task_means: str | None = None  # of srun labels: 'rank', 'node', None where only 'task' is sure
-    name: str | None = None  # format that most of its lines follow
     year: int | None = None
     boot_ns: int | None = None
     why: str = ""

@@ -11,9 +11,9 @@ from . import format_json, stamps
 from .format_load import fits
 from .format_model import PLACE_FIELDS, PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
 from .format_peel import INT_COLUMNS, MAX_ROUNDS, SMALL, TEXT_FIELDS, fix_tee_role
-from .format_regex import REST, for_line
+from .format_regex import REST, for_line, has_rest
 from .format_text import clean_line
-from .format_words import INT_FIELDS, LEVEL_GROUPS, base_name, level_of
+from .format_words import FLOAT_FIELDS, INT_FIELDS, LEVEL_GROUPS, base_name, level_of
 from .stamps import NO_OFFSET, StampKind
 
 _FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
@@ -77,7 +77,21 @@ def as_value(name: str, text: str) -> Value:
         digits = text.removeprefix("-")
         if digits.isascii() and digits.isdigit() and len(digits) < 40:
             return int(text)
+    if name in FLOAT_FIELDS:
+        try:
+            return float(text)
+        except ValueError:
+            return text
     return text
+
+
+def read_path(formats: Sequence[LineFormat], path: str) -> dict[str, Value]:
+    """What a file name says about who wrote the file."""
+    for one in formats:
+        if one.kind is FormatKind.PATH and (match := for_line(one.regex).search(path)):
+            found = {base_name(group): value for group, value in match.groupdict().items() if value is not None}
+            return {name: as_value(name, value) for name, value in found.items()}
+    return {}
 
 
 def peel(formats: Sequence[LineFormat], text: str, source: SourceFormat = PLAIN) -> Peeled:
@@ -99,8 +113,8 @@ def peel(formats: Sequence[LineFormat], text: str, source: SourceFormat = PLAIN)
             used.add(one.id)
         else:
             closed = True
-            if one.final:
-                break
+        if one.final:
+            break
     if source.tee_role and source.tee_role[-1].isdigit() and "role" in line.fields:
         fixed = fix_tee_role(str(line.fields["role"]), line.known.get("local_rank", 0), source.tee_role)
         line.known["local_rank"], line.fields["role"] = fixed, source.tee_role
@@ -112,23 +126,19 @@ def _apply(one: LineFormat, line: _Line) -> bool:
     if one.kind is FormatKind.JSON:
         if not fits(one, line.text):
             return False
-        found = format_json.extract_one(one, line.text)
-        if found is None:
+        found = format_json.extract(one, pl.Series([line.text], dtype=pl.String)).row(0, named=True)
+        if found["rest"] is None:
             return False
-        line.take({name: value for name, value in found.items() if name != "rest"})
-        line.text = found["rest"] or ""
+        line.take(found)
+        line.text = found["rest"]
     else:
-        match = for_line(one.regex).match(line.text)
+        whole = has_rest(one.regex)
+        match = for_line(f"(?:{one.regex})$" if whole else one.regex).match(line.text)
         if match is None:
             return False
         groups = match.groupdict()
-        rest = next((name for name in REST if groups.get(name) is not None), None)
-        if rest is None and any(name in groups for name in REST):
-            return False
-        if rest is not None and match.end() != len(line.text):
-            return False
         line.take(groups)
-        line.text = line.text[match.end() :] if rest is None else groups[rest]
+        line.text = next(groups[name] for name in REST if name in groups) if whole else line.text[match.end() :]
     if one.kind is not FormatKind.HEADER:
         line.wrappers.append(one.id)
     if one.kind is not FormatKind.TAG or line.format is None:

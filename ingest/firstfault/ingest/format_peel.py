@@ -146,6 +146,7 @@ class Peeler:
             if not len(active):
                 break
             where, what = self.scanner.scan(current, with_details=number == 0)
+            where, what = self._json(current, where, what)
             if number == 0:
                 is_detail = self.kinds[what] == list(FormatKind).index(FormatKind.DETAIL)
                 details = where[is_detail], what[is_detail]
@@ -168,8 +169,8 @@ class Peeler:
                     used[rows, bit // 64] |= np.uint64(1 << (bit % 64))
                 else:
                     closed[rows] = True
-                    if one.final:
-                        continue
+                if one.final:
+                    continue
                 rows_next.append(rows)
                 texts_next.append(rest)
             active = np.concatenate(rows_next) if rows_next else np.empty(0, np.intp)
@@ -178,6 +179,23 @@ class Peeler:
         self._tee_roles(state, lines, sources, source_of)
         self._details(state, message, details)
         return self._frame(state, message, chains)
+
+    def _json(self, current: pl.Series, where: Rows, what: Rows) -> tuple[Rows, Rows]:
+        """One pattern stands for all JSON formats; which of them a line can be is told by the keys in it."""
+        if self.scanner.json is None:
+            return where, what
+        marked = what == self.scanner.json
+        if not marked.any():
+            return where, what
+        rows = where[marked]
+        texts = current.gather(rows)
+        wheres, whats = [where[~marked]], [what[~marked]]
+        for place, one in enumerate(self.formats):
+            if one.kind is FormatKind.JSON:
+                good = rows[format_json.wanted(one, texts).to_numpy()]
+                wheres.append(good)
+                whats.append(np.full(len(good), place, dtype=np.intp))
+        return np.concatenate(wheres), np.concatenate(whats)
 
     def _round(
         self, state: _State, current: pl.Series, active: Rows, where: Rows, what: Rows, chains: dict[tuple[int, int], int]

@@ -19,10 +19,36 @@ _FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG)
 _SHIFT = 12
 
 
-def _front(one: LineFormat) -> bytes:
-    if one.kind is FormatKind.JSON:
-        return rb"^\{[ \t]*\x22"
-    return f"^(?:{for_hyperscan(one.trigger or one.regex)})".encode()
+def _front(one: LineFormat) -> list[bytes]:
+    return [f"^(?:{for_hyperscan(pattern)})".encode() for pattern in without_optional_head(one.trigger or one.regex)]
+
+
+def without_optional_head(pattern: str) -> list[str]:
+    """The pattern with and without each optional group at its start, as patterns of their own.
+
+    Hyperscan loses matches of a literal behind an optional group of some twenty characters at the start of a line.
+    """
+    if not pattern.startswith("(?:"):
+        return [pattern]
+    depth, position, inside = 0, 0, False
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "\\":
+            position += 1
+        elif inside:
+            inside = char != "]"
+        elif char == "[":
+            inside = True
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            if depth == 0:
+                break
+        position += 1
+    group, rest = pattern[: position + 1], pattern[position + 1 :]
+    if not rest.startswith("?") or rest.startswith("??"):
+        return [pattern]
+    tails = without_optional_head(rest[1:])
+    return [group + tail for tail in tails] + tails
 
 
 def _detail(one: LineFormat) -> bytes:
@@ -37,7 +63,13 @@ class Scanner:
     """The compiled patterns of all formats; the first round also looks for details."""
 
     def __init__(self, formats: Sequence[LineFormat], key: str) -> None:
-        front = [(place, _front(one)) for place, one in enumerate(formats) if one.kind in (*_FRONT, FormatKind.JSON)]
+        front = [
+            (place, pattern) for place, one in enumerate(formats) if one.kind in _FRONT for pattern in _front(one)
+        ]
+        objects = [place for place, one in enumerate(formats) if one.kind is FormatKind.JSON]
+        self.json = objects[0] if objects else None
+        if self.json is not None:
+            front.append((self.json, rb"^\{[ \t]*\x22"))
         inside = [
             (place, _detail(one)) for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)
         ]

@@ -1,55 +1,110 @@
-"""Owns what is decided once for a whole source, from a sample of its lines: which ambiguous prefixes are meant, and what
-their numbers count."""
+"""Owns what is decided once for a whole source from a sample of its lines.
+
+Which ambiguous prefixes are meant (`12: ` of srun or a number, `[3] ` of an MPI launcher or a list), and what their
+numbers count. A format with `trust` says in its `sniff` table what a file must show before it is believed:
+`share` of the lines and `least` of them that must match, all labels of one `width`, at most `distinct` labels a line.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .format_model import LineFormat, SourceFormat
 from .format_regex import for_line
 from .format_text import clean_line
 
-_BEHIND_COLON = r"\[rank(\d+)\]:(.*)$"
-_REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
 MOST_LOCAL_RANKS = 16
+MOST_LINES = 400
+MOST_CHARS = 400
+_BEHIND_COLON = r"\[rank(\d{1,7})\]:(.*)$"
+_REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
+_UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
+_NO_HOST = r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch)s?[-_]?\d*$|.*(?:error|warning|exception)$"
+_AGENT = r"(?:torch[./]distributed|\[default\d+\]:|torchrun)"
 
 
-def sniff(formats: Sequence[LineFormat], sample: Sequence[str], path: str = "") -> SourceFormat:
+def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") -> SourceFormat:
     """What holds for the source that the sample is taken from."""
-    del path
-    lines = [clean_line(line) for line in sample if line.strip()]
+    lines = [clean_line(line[:MOST_CHARS]) for line in sample if line and not line.isspace()][:MOST_LINES]
     trusted: set[str] = set()
     why: list[str] = []
-    if _tee_role_is_rank(lines):
-        trusted.add("torch-tee-rank")
-        why.append("[rankN]: is put in front by torchrun --tee with --role rank: N is the local rank")
-    role = _tee_role(lines)
-    return SourceFormat(trusted=frozenset(trusted), tee_role=role, why="; ".join(why))
+    shown: list[str] = []
+    for one in formats:
+        if one.trust and one.sniff and (labels := _labels(one, lines)):
+            trusted.add(one.id)
+            why.append(f"{one.id}: {len(labels)} of {len(lines)} lines begin with it")
+            if one.id == "srun-label":
+                shown = labels
+    highest, proof = _rank_prefix(lines)
+    if proof:
+        if highest < MOST_LOCAL_RANKS:
+            trusted.add("torch-tee-rank")
+            why.append("torch-tee-rank: lines follow [rankN]: without the blank of PyTorch's own prefix, N is the local rank")
+        else:
+            trusted.add("torch-rank-bare")
+            why.append(f"torch-rank-bare: [rank{highest}]: is no local rank")
+    return SourceFormat(
+        trusted=frozenset(trusted),
+        tee_role=_tee_role(lines),
+        task_means=_task_means(lines) if shown else None,
+        why="; ".join(why),
+    )
 
 
-def _tee_role_is_rank(lines: Sequence[str]) -> bool:
-    """Whether `[rankN]:` comes from the launcher: PyTorch itself puts a blank or a header of its own behind it."""
-    proof = False
+def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
+    """The labels of the lines that begin with the format, none where the file does not live up to its `sniff` table."""
+    rule = one.sniff
+    pattern = for_line(one.regex)
+    share, least = float(rule.get("share") or 1.0), int(rule.get("least") or 1)
+    labels: list[str] = []
+    widths: set[int] = set()
+    seen = 0
     for line in lines:
-        found = for_line(_BEHIND_COLON).match(line)
+        found = pattern.match(line)
         if found is None:
+            if not for_line(_UNLABELLED).match(line):
+                seen += 1
+            if seen > 24 and len(labels) < seen * share / 2:
+                return []
             continue
-        if int(found[1]) >= MOST_LOCAL_RANKS:
-            return False
-        again = for_line(_BEHIND_COLON).match(found[2])
-        proof = proof or again is not None or for_line(_REAL_HEADER).match(found[2]) is None
-    return proof
+        seen += 1
+        group = rule.get("label")
+        labels.append(found[group] if isinstance(group, str) else "")
+        if rule.get("width"):
+            widths.add(found.end())
+    if len(labels) < least or len(labels) < share * seen or len(widths) > 1:
+        return []
+    distinct = set(labels)
+    if rule.get("digit") and not all(any(char.isdigit() for char in label) for label in distinct):
+        return []
+    if rule.get("label") in ("host", "container") and any(for_line(_NO_HOST).match(label) for label in distinct):
+        return []
+    most = rule.get("distinct")
+    return labels if most is None or len(distinct) <= max(1.0, float(most) * len(labels)) else []
+
+
+def _rank_prefix(lines: Sequence[str]) -> tuple[int, bool]:
+    """The highest N of `[rankN]:`, and whether something stands behind it that PyTorch itself never puts there."""
+    highest, proof = -1, False
+    for line in lines:
+        if not line.startswith("[rank"):
+            continue
+        found = for_line(_BEHIND_COLON).match(line)
+        if found is not None:
+            highest = max(highest, int(found[1]))
+            again = for_line(_BEHIND_COLON).match(found[2])
+            proof = proof or again is not None or for_line(_REAL_HEADER).match(found[2]) is None
+    return highest, proof
 
 
 def _tee_role(lines: Sequence[str]) -> str | None:
     """The role of the tee prefix where it ends in digits that would read as the local rank's first ones."""
     names: Counter[str] = Counter()
     for line in lines:
-        found = for_line(r"\[([A-Za-z_][\w.-]*\d)\]:").match(line)
-        if found is not None and not found[1].startswith("rank"):
+        if line.startswith("[") and (found := for_line(r"\[([A-Za-z_][\w.-]*\d)\]:").match(line)):
             names[found[1]] += 1
-    shown = sorted(names)
+    shown = sorted(name for name in names if not name.startswith("rank"))
     if len(shown) < 2:
         return None
     stem = shown[0]
@@ -60,3 +115,20 @@ def _tee_role(lines: Sequence[str]) -> str | None:
     if stem and stem[-1].isdigit() and "0" in tails and all(tail.isdigit() for tail in tails):
         return stem
     return None
+
+
+def _task_means(lines: Sequence[str]) -> str | None:
+    """What the number of an srun label is: the rank where the ranks inside agree with it, the node where they do not."""
+    same = other = agents = 0
+    for line in lines:
+        found = for_line(r" *(\d{1,6}): (.*)$").match(line)
+        if found is None:
+            continue
+        inner = for_line(r"\[rank(\d{1,7})\]:").match(found[2])
+        if inner is not None:
+            same += inner[1] == found[1]
+            other += inner[1] != found[1]
+        agents += for_line(_AGENT).search(found[2]) is not None
+    if other or (agents and not same):
+        return "node"
+    return "rank" if same else None

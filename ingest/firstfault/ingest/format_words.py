@@ -21,13 +21,16 @@ PRIORITY = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 LEVEL_GROUPS = ("level", "sev", "pri")
 
-INT_FIELDS = frozenset(
-    """rank local_rank task pid tid gpu src_line pg_rank pg_id node_rank infra_rank comm_rank comm_nranks nvml_dev tp_rank
-    dp_rank peer_rank seq next_seq peer_seq numel_in numel_out timeout_ms timeout_s elapsed_ms last_enqueued last_completed
-    stuck_s src_rank exitcode child_pid victim_pid joined expected peer_port port code local_id status opcode rank_a rank_b
-    group idx op_n n xid sxid link nvswitch hsa_node secs lpid lline jobid het_group repeated dead_task attempt step total gai
-    claimed_root_rank claimed_root_exitcode""".split()
-)
+INT_FIELDS = frozenset((
+    "rank", "local_rank", "task", "pid", "tid", "gpu", "src_line", "pg_rank", "pg_id", "node_rank", "infra_rank",
+    "comm_rank", "comm_nranks", "nvml_dev", "tp_rank", "dp_rank", "pp_rank", "ep_rank", "peer_rank", "seq", "next_seq",
+    "peer_seq", "numel_in", "numel_out", "timeout_ms", "timeout_s", "elapsed_ms", "last_enqueued", "last_completed",
+    "stuck_s", "src_rank", "exitcode", "signal_no", "child_pid", "victim_pid", "joined", "expected", "peer_port", "port",
+    "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid", "link",
+    "nvswitch", "hsa_node", "secs", "lpid", "lline", "jobid", "het_group", "repeated", "dead_task", "attempt", "step",
+    "total", "gai",
+))  # fmt: skip
+FLOAT_FIELDS = frozenset(("loss", "ep_num"))
 
 
 def level_of(group: str, text: str) -> str | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import format_one, format_sniff
 from .format_load import FormatError, load
-from .format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat
+from .format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
 from .format_peel import SCHEMA, Peeler
 
 __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
@@ -38,6 +38,10 @@ class Formats:
     def sniff(self, sample_lines: Sequence[str], path: str = "") -> SourceFormat:
         """What is decided once for a source, from a sample of its lines: head, middle and end, some hundred of them."""
         return format_sniff.sniff(self.formats, sample_lines, path)
+
+    def read_path(self, path: str) -> dict[str, Value]:
+        """What a file name says: local rank of a torchrun tree, host and pid of NCCL's debug file, pod of a CRI log."""
+        return format_one.read_path(self.formats, path)
 
     def peel(self, line: str, context: SourceFormat = PLAIN) -> Peeled:
         """One line with all its fields."""

@@ -330,6 +330,28 @@ def _mono(texts: pl.Series) -> Stamps:
     return Stamps(np.where(good, whole, 0) * SECOND + fraction, res, offset, kind, fraction)
 
 
+def _mono_us(texts: pl.Series) -> Stamps:
+    stamps = _mono(texts)
+    return Stamps(stamps.ns // 1_000_000, stamps.res // 1_000_000, stamps.offset, stamps.kind, stamps.frac)
+
+
+def _auto(texts: pl.Series) -> Stamps:
+    """Times of JSON records: a number counts from the epoch, a text is a date and a time."""
+    number = texts.str.contains(r"^[0-9]{1,19}(?:\.[0-9]+)?$").to_numpy()
+    dated = texts.str.contains(r"^[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}[T _][0-9]{2}:[0-9]{2}:[0-9]{2}").to_numpy()
+    count = len(texts)
+    out = Stamps(
+        np.zeros(count, np.int64), np.ones(count, np.int64), np.full(count, NO_OFFSET, np.int32), np.zeros(count, np.int8),
+        np.zeros(count, np.int64),
+    )  # fmt: skip
+    for where, shape in ((number, _epoch), (dated, lambda some: _ymd(_Text(some)))):
+        if where.any():
+            found = shape(texts.filter(pl.Series(where)))
+            for name in ("ns", "res", "offset", "kind", "frac"):
+                getattr(out, name)[where] = getattr(found, name)
+    return out
+
+
 _FIXED: dict[str, Callable[[_Text], Stamps]] = {
     "ymd": _ymd,  # 2025-05-12T10:11:12.345+02:00, any separators, comma or point
     "ymdhm": _ymdhm,  # 2025-05-12 10:11
@@ -348,7 +370,12 @@ _FIXED: dict[str, Callable[[_Text], Stamps]] = {
     "dmony": _dmony,  # 12/May/2025:10:11:12 +0000
     "hms": _hms,  # 10:11:12.345
 }
-_FREE: dict[str, Callable[[pl.Series], Stamps]] = {"epoch": _epoch, "mono": _mono}
+_FREE: dict[str, Callable[[pl.Series], Stamps]] = {
+    "epoch": _epoch,  # 1747044672.123456, or whole milli-, micro- or nanoseconds
+    "mono": _mono,  # 1234.567890, seconds since boot
+    "monous": _mono_us,  # 1234567890, microseconds since boot
+    "auto": _auto,
+}
 SHAPES = (*_FIXED, *_FREE)
 
 
