@@ -24,14 +24,17 @@ def neutral(data: bytes) -> bytes:
 def copy_logs(source: pathlib.Path, target: pathlib.Path, job: Job) -> None:
     """The logs that belong to the sample."""
     shutil.rmtree(target, ignore_errors=True)
-    names = [spec.name for number, spec in enumerate(job.hosts) if job.keep_hosts is None or number in job.keep_hosts]
+    dropped = [
+        spec.name
+        for number, spec in enumerate(job.hosts)
+        if job.keep_hosts is not None and number not in job.keep_hosts
+    ]
     for path in sorted(source.rglob("*")):
         place = path.relative_to(source)
-        if path.is_dir() or any(part.startswith(".") for part in place.parts):
-            continue
         if (
-            not any(place.parts[0] == name or place.parts[0].startswith((f"{name}.", f"{name}-")) for name in names)
-            and len(place.parts[0].split(".")) != 2
+            path.is_dir()
+            or any(part.startswith(".") for part in place.parts)
+            or place.parts[0].startswith(tuple(dropped))
         ):
             continue
         data = neutral(path.read_bytes())
@@ -75,7 +78,7 @@ def write_case(folder: pathlib.Path, job: Job, where: dict[int, str], source: st
     """case.toml."""
     truth = job.truth
     for rank in truth.ranks:
-        if where and truth.hosts and where.get(rank, truth.hosts[0]) not in truth.hosts:
+        if where and truth.hosts and where.get(rank, truth.hosts[0]).split(".")[0] not in truth.hosts:
             raise SystemExit(f"{job.name}: rank {rank} ran on {where[rank]}, the truth says {truth.hosts}")
     world = job.nproc * len(job.hosts)
     others = [] if truth.failure_class == "none" else [rank for rank in range(world) if rank not in truth.ranks]

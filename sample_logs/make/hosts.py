@@ -105,6 +105,7 @@ class Host:
         env_dir: pathlib.Path,
         workload: pathlib.Path,
         out: pathlib.Path,
+        port: int,
     ) -> None:
         """Run a command on this host; what it prints is appended to `out`."""
         spec = self.spec
@@ -133,7 +134,7 @@ class Host:
 
         # what the fake clock preloads must not reach mount and hostname: it is set by env(1) at the last moment
         wrapped = ["env", *(f"{key}={value}" for key, value in settings.items()), *command]
-        plain = {"PATH": os.environ["PATH"]}
+        plain = {"PATH": os.environ["PATH"], "PORT": str(port)}
         with open(out, "ab") as stream:
             process = subprocess.Popen(
                 ["ip", "netns", "exec", self.netns, *spaces, "sh", "-c", script, "host", *wrapped],
@@ -154,11 +155,11 @@ class Host:
         return min(pid for pid in self.pids() if b"torchrun" in _read(pid, "cmdline") and b"unshare" not in _read(pid, "cmdline").split(b"\0")[0]
                    and not _read(pid, "cmdline").startswith(b"sh\0"))  # fmt: skip
 
-    def rank(self, rank: int) -> int:
-        """The process of a rank (not its data-loader workers)."""
+    def children(self, rank: int) -> list[int]:
+        """The data-loader workers of a rank."""
         mark = f"RANK={rank}".encode()
-        mine = [pid for pid in self.pids() if mark in _read(pid, "environ").split(b"\0")]
-        return min(mine)
+        mine = sorted(pid for pid in self.pids() if mark in _read(pid, "environ").split(b"\0"))
+        return [pid for pid in mine if f"PPid:\t{mine[0]}\n".encode() in _read(pid, "status")]
 
     def cut(self) -> None:
         """Take the host off the network."""

@@ -1,12 +1,17 @@
 """The jobs: hosts, launcher, what goes wrong, and what is true of it.
 
+Here are the words that a job is described with; jobs_ranks.py, jobs_hosts.py and jobs_launchers.py hold the jobs.
+
 The truth is what was injected. Lines of evidence are found by `Find` patterns in the logs that the run left.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -75,8 +80,9 @@ class Job:
     launcher: str = "torchrun"
     stop_when: str = ""  # a pattern that ends the job from outside (snapshot of a running job)
     keep_hosts: tuple[int, ...] | None = None  # hosts whose logs are kept
+    shared_disk: str = ""  # size of a file system of its own for the checkpoints
+    absent: tuple[int, ...] = ()  # hosts on which no launcher is started
     needs: str = ""  # another interpreter: a key of --python
-    one_file: bool = False  # the files of all hosts together in one
     shards: int = 64
     samples: int = 64
     width: int = 128
@@ -85,6 +91,52 @@ class Job:
 def two(first: str, second: str, **second_has: object) -> tuple[HostSpec, ...]:
     """Two ordinary hosts; keywords change the second."""
     return HostSpec(first), dataclasses.replace(HostSpec(second), **second_has)  # type: ignore[arg-type]
+
+
+def inside(host: int, command: str) -> Callable[[Running], None]:
+    """A shell command with the eyes of a host."""
+
+    def act(running: Running) -> None:
+        pid = running.cluster.hosts[host].launcher()
+        subprocess.run(["nsenter", "-t", str(pid), "-m", "-n", "-u", "-p", "sh", "-c", command], check=True)
+
+    return act
+
+
+def remove(folder: str, shard: int) -> Callable[[Running], None]:
+    """A shard that is in the index and not on the disk."""
+    return lambda running: (running.dir / folder / f"shard-{shard:05d}.npy").unlink()
+
+
+def shorten(folder: str, shard: int, size: int) -> Callable[[Running], None]:
+    """A shard that was cut off."""
+
+    def act(running: Running) -> None:
+        path = running.dir / folder / f"shard-{shard:05d}.npy"
+        path.write_bytes(path.read_bytes()[:size])
+
+    return act
+
+
+def kill_loader_worker(host: int, rank: int) -> Callable[[Running], None]:
+    """SIGKILL to the youngest child of a rank."""
+
+    def act(running: Running) -> None:
+        os.kill(running.cluster.hosts[host].children(rank)[-1], signal.SIGKILL)
+
+    return act
+
+
+def kernel_log(host: int, name: str, *options: str) -> Callable[[Running], None]:
+    """What the kernel wrote while the job ran, as the log of one of its hosts."""
+
+    def act(running: Running) -> None:
+        done = subprocess.run(["dmesg", *options], capture_output=True, text=True, check=True)
+        lines = done.stdout.splitlines(keepends=True)[running.kernel_lines :]
+        path = running.cluster.hosts[host].logs / name
+        path.write_text("".join(line for line in lines if not re.search(r"ffv|ffbr|veth|eth0|bridge", line)))
+
+    return act
 
 
 def vanish(host: int) -> Callable[[Running], None]:
@@ -103,85 +155,3 @@ def signal_launcher(host: int, number: signal.Signals) -> Callable[[Running], No
 
 
 ALL = "--log-all-ranks"
-
-JOBS: tuple[Job, ...] = (
-    Job(
-        "healthy-pair",
-        "two hosts, eight ranks, everything goes well",
-        two("cn-0417", "cn-0418"),
-        Truth("none"),
-        train=f"--steps 25 {ALL} --checkpoints /srv/ckpt",
-    ),
-    Job(
-        "batch-width-rank5",
-        "rank 5 gets a batch with too few columns",
-        two("trn-17", "trn-18"),
-        Truth(
-            "python-exception",
-            (5,),
-            ("trn-18",),
-            (Find(r"mat1 and mat2 shapes cannot be multiplied"),),
-            trap="seven ranks print 'Connection closed by peer' in the same second, and the other host's launcher names one of its own ranks as root cause",
-        ),
-        train=f"--steps 40 {ALL}",
-        faults="width rank=5 step=14 columns=96",
-    ),
-    Job(
-        "kill9-rank2-tee",
-        "rank 2 is killed by SIGKILL",
-        two("lx-node-03", "lx-node-04"),
-        Truth(
-            "process-killed",
-            (2,),
-            ("lx-node-03",),
-            (Find(r"exitcode\s*: -9\b"), Find(r"Signal 9 \(SIGKILL\)")),
-            trap="rank 2 prints nothing; a peer that loses its connections aborts (SIGABRT), and the launcher names that peer as root cause",
-        ),
-        train=f"--steps 40 --log-style rank {ALL}",
-        faults="kill rank=2 step=11",
-        layout="tee",
-        rendezvous="static",
-    ),
-    Job(
-        "mute-rank6",
-        "rank 6 stops without a word",
-        two("v100-r2n5", "v100-r2n6"),
-        Truth(
-            "collective-rank-absent", (6,), ("v100-r2n6",), trap="seven ranks print time-outs, rank 6 prints nothing"
-        ),
-        train=f"--steps 40 --log-style pipe --timeout 15 {ALL}",
-        faults="hang rank=6 step=9",
-    ),
-    Job(
-        "handles-rank7-loader",
-        "the data loader of rank 7 keeps its shards open and meets a low limit of open files",
-        two("mlw-1", "mlw-2"),
-        Truth(
-            "open-files-exhausted",
-            (7,),
-            ("mlw-2",),
-            (Find(r"\[Errno 24\] Too many open files|Too many open files\. Communication"),),
-            trap="rank 7 ends with a bare EOFError, which is all that its error file says; the cause stands above it, and the other host's launcher names a rank of its own",
-        ),
-        train=f"--steps 80 --workers 2 --keep-open --pause 0.03 {ALL}",
-        faults="nofile rank=7 limit=48",
-        shards=1024,
-        samples=16,
-    ),
-    Job(
-        "small-shm-second-host",
-        "/dev/shm of the second host is far too small for its data-loader workers",
-        two("ws-dock-a", "ws-dock-b", shm="1M"),
-        Truth(
-            "shm-exhausted",
-            (4, 5, 6, 7),
-            ("ws-dock-b",),
-            (Find(r"unable to allocate shared memory", "ws-dock-b.log")),
-            trap="'No space left on device' reads like a full disk",
-        ),
-        train="--steps 40 --workers 2 --log-style iso --width 1024",
-        layout="tee",
-        samples=512,
-        width=1024,
-    ),
-)

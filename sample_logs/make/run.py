@@ -21,26 +21,38 @@ import time
 
 import collect
 import jobs
+import jobs_hosts
+import jobs_launchers
+import jobs_ranks
 from hosts import Cluster, Host, clean
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+JOBS = (*jobs_ranks.JOBS, *jobs_hosts.JOBS, *jobs_launchers.JOBS)
 
 
 class Running:
     """One job while it runs."""
 
-    def __init__(self, job: jobs.Job, scratch: pathlib.Path, env_dir: pathlib.Path, number: int) -> None:
+    def __init__(self, job: jobs.Job, scratch: pathlib.Path, env_dir: pathlib.Path) -> None:
+        number = sum(job.name.encode())
         self.job = job
         self.dir = scratch / job.name
         self.env_dir = env_dir
         self.subnet = f"10.{61 + number % 40}.{(7 * number) % 200 + 3}"
         self.port = 29400 + 13 * number % 90
+        self.workload = HERE / "workload"
         self.cluster: Cluster
+        self.kernel_lines = 0
 
     def make(self) -> None:
         """Folders and data."""
         clean(self.dir)
         (self.dir / "ckpt").mkdir()
+        if self.job.shared_disk:
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={self.job.shared_disk}", "none", self.dir / "ckpt"], check=True
+            )
         for folder in sorted({spec.data for spec in self.job.hosts}):
             self.make_data(self.dir / folder)
         for step in self.job.prepare:
@@ -95,8 +107,11 @@ class Running:
         """Start, watch, disturb, wait."""
         with Cluster(self.job.hosts, self.subnet, self.dir) as self.cluster:
             env = {"SAMPLE_FAULTS": self.job.faults, **self.job.env}
+            self.kernel_lines = len(subprocess.run(["dmesg"], capture_output=True, check=True).stdout.splitlines())
             for host in self.cluster.hosts:
-                host.start(self.command(host), env, self.env_dir, HERE / "workload", self.out(host))
+                if host.number in self.job.absent:
+                    continue
+                host.start(self.command(host), env, self.env_dir, self.workload, self.out(host), self.port)
             began = time.monotonic()
             todo = list(self.job.whens)
             while time.monotonic() - began < self.job.deadline:
@@ -116,6 +131,8 @@ class Running:
                 sys.stderr.write(f"{self.job.name}: still running after {self.job.deadline} s, ended\n")
             for step in self.job.finish:
                 step(self)
+        if self.job.shared_disk:
+            subprocess.run(["umount", self.dir / "ckpt"], check=True)
 
     def collect(self, target: pathlib.Path, torch: str) -> None:
         """Write the sample."""
@@ -152,10 +169,10 @@ def main() -> None:
         "": pathlib.Path(sys.prefix),
         **{key: pathlib.Path(value) for key, _, value in (text.partition("=") for text in given.env)},
     }
-    unknown = set(given.names) - {job.name for job in jobs.JOBS}
+    unknown = set(given.names) - {job.name for job in JOBS}
     if unknown:
         parser.error(f"no such job: {', '.join(sorted(unknown))}")
-    for number, job in enumerate(jobs.JOBS):
+    for job in JOBS:
         if given.names and job.name not in given.names:
             continue
         if job.needs not in envs:
@@ -167,7 +184,7 @@ def main() -> None:
             text=True,
             check=True,
         )
-        running = Running(job, given.scratch, envs[job.needs], number)
+        running = Running(job, given.scratch, envs[job.needs])
         began = time.monotonic()
         if not given.collect_only:
             running.make()
