@@ -1,0 +1,86 @@
+"""The main job of the commands: paths to a timeline, a timeline to a diagnosis, a diagnosis to what was asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from firstfault.cli.messages import CommandError, Status, progress_bar
+
+if TYPE_CHECKING:
+    from firstfault.correlate.diagnosis import Diagnosis
+    from firstfault.ingest import IngestOptions, IngestResult
+
+FORMATS = ("text", "markdown", "json")
+
+
+def check_format(name: str | None) -> str:
+    """The format to print."""
+    chosen = name or "text"
+    if chosen not in FORMATS:
+        raise CommandError(f"--format {chosen}: choose one of {', '.join(FORMATS)}", Status.USAGE)
+    return chosen
+
+
+def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: bool) -> IngestResult:
+    """Build a timeline; says clearly where there is nothing to read."""
+    from firstfault.ingest import run as pipeline
+
+    for path in paths:
+        if path != "-" and not Path(path).exists():
+            raise CommandError(f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'")
+    with progress_bar(not quiet) as report:
+        result = pipeline.ingest(paths, database, options, report)
+    if result.lines == 0:
+        raise CommandError(_nothing(paths, database))
+    return result
+
+
+def _nothing(paths: list[str], database: Path) -> str:
+    from firstfault.timeline import open_timeline
+
+    with open_timeline(database) as con:
+        rows = con.execute("SELECT kind, path, detail FROM problems ORDER BY severity, path LIMIT 4").fetchall()
+    where = ", ".join(paths)
+    if not rows:
+        return f"{where}: no log in it; point firstfault at the directory that holds the job's log files"
+    listed = "; ".join(f"{path}: {kind} ({detail})" for kind, path, detail in rows)
+    return f"{where}: nothing readable in it: {listed}"
+
+
+def render(diagnosis: Diagnosis, format_: str) -> str:
+    """A diagnosis in one of the formats, as text for a file or a pipe."""
+    if format_ == "json":
+        from firstfault.report.document import to_json
+
+        return to_json(diagnosis) + "\n"
+    if format_ == "markdown":
+        from firstfault.report.markdown import to_markdown
+
+        return to_markdown(diagnosis)
+    from firstfault.report.text import to_text
+
+    return to_text(diagnosis)
+
+
+def show(diagnosis: Diagnosis, format_: str) -> None:
+    """Print a diagnosis; in colour and as wide as the terminal where standard output is one."""
+    if format_ == "text" and sys.stdout.isatty():
+        from rich.console import Console
+
+        from firstfault.report.text import render as styled
+
+        console = Console(highlight=False, emoji=False, markup=False)
+        console.print(styled(diagnosis, min(console.width, 140)))
+        return
+    sys.stdout.write(render(diagnosis, format_))
+    sys.stdout.flush()
+
+
+def write_all(diagnosis: Diagnosis, folder: Path) -> None:
+    """The reports of `--output`, each complete or not there."""
+    from firstfault.cli.files import replace_file
+
+    for name, format_ in (("diagnosis.json", "json"), ("report.md", "markdown")):
+        replace_file(folder / name, render(diagnosis, format_).encode("utf-8", "replace"))
