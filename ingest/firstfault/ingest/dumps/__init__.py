@@ -8,6 +8,20 @@ unless the reader's `whole` says otherwise.
 
 from __future__ import annotations
 
+from firstfault.ingest.dumps.clocks import Clocks
+from firstfault.ingest.dumps.cloud import CloudInstances
+from firstfault.ingest.dumps.dcgm import Dcgm
+from firstfault.ingest.dumps.error_file import ErrorFile
+from firstfault.ingest.dumps.fabric import Fabric
+from firstfault.ingest.dumps.flight_recorder import FlightRecorder
+from firstfault.ingest.dumps.gpu_csv import GpuCsv
+from firstfault.ingest.dumps.gpu_smi import NvidiaSmi
+from firstfault.ingest.dumps.inspector import Inspector
+from firstfault.ingest.dumps.kube_objects import KubeDescribe, KubeJson
+from firstfault.ingest.dumps.kube_tables import KubeTables
+from firstfault.ingest.dumps.machine import Machine
+from firstfault.ingest.dumps.ras import Ras
+from firstfault.ingest.dumps.rocm import Rocm
 from firstfault.ingest.dumps.rows import (
     DumpContext,
     DumpIdentity,
@@ -17,6 +31,8 @@ from firstfault.ingest.dumps.rows import (
     DumpSignal,
     Reader,
 )
+from firstfault.ingest.dumps.slurm import Slurm
+from firstfault.ingest.dumps.stacks import Stacks
 
 __all__ = [
     "HEAD_BYTES",
@@ -34,7 +50,26 @@ __all__ = [
 HEAD_BYTES = 65536
 """How much of the beginning of a file `find_reader` wants to see."""
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    FlightRecorder(),
+    ErrorFile(),
+    Ras(),
+    Inspector(),
+    KubeJson(),
+    CloudInstances(),
+    Stacks(),
+    GpuCsv(),
+    NvidiaSmi(),
+    Rocm(),
+    Dcgm(),
+    Slurm(),
+    KubeTables(),
+    KubeDescribe(),
+    Fabric(),
+    Clocks(),
+    Machine(),
+)
+"""Asked in this order: the more particular a reader's mark, the earlier it stands."""
 
 
 def find_reader(path: str, head: bytes) -> Reader | None:

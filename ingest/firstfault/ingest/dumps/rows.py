@@ -7,8 +7,10 @@ Line numbers count from 1; in a binary dump they count its records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from firstfault.ingest.dumps.text import Stamp
 
 TEXT_LIMIT = 4096
 
@@ -39,6 +41,18 @@ class DumpSignal:
     first_line: int | None = None
     last_line: int | None = None
     captures: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, stamp: Stamp | None) -> DumpSignal:
+        """The same signal with the time at which it happened, where one is known."""
+        if stamp is None:
+            return self
+        return replace(
+            self,
+            stamp_ns=stamp.ns,
+            stamp_kind=stamp.kind,
+            stamp_res_ns=stamp.res_ns,
+            utc_offset_s=stamp.utc_offset_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""Adapters and their ports: `ibdev2netdev`, `ibstat`, `ibv_devinfo`, `show_gids`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from firstfault.catalog.model import Event
+from firstfault.ingest.dumps.linear import compiled
+from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
+from firstfault.ingest.dumps.text import COMMAND, head_lines, lines_of, share
+
+NETDEV = compiled(r"^(?P<hca>[\w-]+) port (?P<port>\d+) ==> (?P<ifname>\S+) \((?P<state>Up|Down)\)")
+GID = compiled(
+    r"^(?P<hca>[\w-]+)\s+(?P<port>\d+)\s+(?P<index>\d+)\s+(?P<gid>[0-9a-f:]{20,39})\s+(?:(?P<ip>\d+\.\d+\.\d+"
+    r"\.\d+)\s+)?(?P<version>v[12])\s+(?P<ifname>\S+)"
+)
+GID_HEAD = compiled(r"^(?:DEV\s+PORT\s+INDEX\s+GID|---\s|n_gids_found)")
+STAT_HCA = compiled(r"^(?:CA '(?P<hca>[^']+)'|hca_id:\s*(?P<hca2>\S+))")
+STAT_PORT = compiled(r"^\s+(?:Port|port:)\s*(?P<port>\d+):?\s*$")
+STAT_STATE = compiled(r"^\s+(?:State: (?P<state>\w+)|state:\s+PORT_(?P<state2>\w+)|Physical state: (?P<physical>\w+))")
+
+
+class Fabric:
+    """Reader of what the adapters of a host say about their ports."""
+
+    name = "rdma-ports"
+    kind = "status"
+    whole = True
+
+    def sniff(self, path: str, head: bytes) -> bool:
+        lines = head_lines(head)
+        if share(lines, NETDEV, COMMAND) > 0.8 and share(lines, NETDEV) > 0.4:
+            return True
+        if share(lines, GID, GID_HEAD, COMMAND) > 0.8 and share(lines, GID) > 0.3:
+            return True
+        return any(STAT_HCA.match(line) for line in lines[:3]) and any(STAT_STATE.match(line) for line in lines)
+
+    def read(self, ctx: DumpContext, data: bytes) -> DumpRows:
+        lines = lines_of(data)
+        states = [*_netdev(lines), *_stat(lines)]
+        alive = any(up for _, _, _, up, _ in states)
+        signals = []
+        for number, hca, port, up, text in states:
+            if not up and alive:
+                captures = {"hca": hca, "port": port, "state": "down", "text": text}
+                signals.append(
+                    DumpSignal(
+                        number, Event.LINK_FAULT, f"{hca} port {port} is down: {text}", fact="port-state",
+                        cls="ib-link-failure",
+                        role="ambiguous", weak=True, captures=captures,
+                    )
+                )  # fmt: skip
+        identities = []
+        for number, line in enumerate(lines, 1):
+            if (match := GID.match(line)) and match["ip"]:
+                identities.append(DumpIdentity(number, "gids", address=match["ip"]))
+        return DumpRows(tuple(signals), tuple(identities))
+
+
+def _netdev(lines: Sequence[str]) -> Iterator[tuple[int, str, str, bool, str]]:
+    for number, line in enumerate(lines, 1):
+        if match := NETDEV.match(line):
+            yield number, match["hca"] or "", match["port"] or "", match["state"] == "Up", line.strip()
+
+
+def _stat(lines: Sequence[str]) -> Iterator[tuple[int, str, str, bool, str]]:
+    hca, port = "", "1"
+    for number, line in enumerate(lines, 1):
+        if match := STAT_HCA.match(line):
+            hca = match["hca"] or match["hca2"] or ""
+        elif match := STAT_PORT.match(line):
+            port = match["port"] or "1"
+        elif match := STAT_STATE.match(line):
+            word = (match["state"] or match["state2"] or "").upper()
+            if word:
+                yield number, hca, port, word in ("ACTIVE", "ARMED"), line.strip()
