@@ -19,6 +19,7 @@ from firstfault.correlate.from_machines import (
     device_faults,
     link_faults,
     lost_nodes,
+    measured_stragglers,
     oom_kills,
     slow_places,
     storage,
@@ -38,7 +39,7 @@ from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.names import Names
 from firstfault.correlate.owners import owned
-from firstfault.correlate.ranking import Ranked, rank
+from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
 from firstfault.correlate.states import build_states
 from firstfault.correlate.times import Times
 from firstfault.correlate.window import Window
@@ -95,11 +96,12 @@ def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
     exits = read_exits(timeline.signals, names)
     signals = owned(timeline.signals, names, exits)
     steps = later_steps(con)
-    results = [_attempt(timeline, names, times, exits, signals, steps, number) for number in attempts_of(timeline)]
+    results = [_attempt(con, timeline, names, times, exits, signals, steps, number) for number in attempts_of(timeline)]
     return Correlation(timeline, names, times, results)
 
 
 def _attempt(
+    con: duckdb.DuckDBPyConnection,
     timeline: Timeline,
     names: Names,
     times: Times,
@@ -141,6 +143,8 @@ def _attempt(
         candidates.extend(source(view))
     for outside in (oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
         candidates.extend(outside(view, window))
+    if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
+        candidates.extend(measured_stragglers(con, view))
     done = proof(view)
     ranked = rank(view, candidates)
     healthy = done if done and outlives(view, done) else []

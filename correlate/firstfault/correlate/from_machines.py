@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+import duckdb
+
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal, parse_ranks
+from firstfault.correlate.timings import stragglers
 from firstfault.correlate.window import Window
 
 _WORKER_NAMES = (
@@ -291,6 +294,25 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             moment=earliest(view, sure or signals),
         )
         yield candidate
+
+
+def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:
+    """Ranks that the timings beside the steps show as slow, by the one that is slowest against its peers."""
+    slow = sorted(stragglers(con, view.timeline.sources, view.attempt), key=lambda one: (one.others_s / one.own_s, one.rank))
+    if not slow or len({one.rank for one in slow}) > max(1, len(view.states) // 4):
+        return
+    worst = slow[0]
+    yield Candidate(
+        rule="straggler",
+        cls="straggler",
+        entry=None,
+        component="rank",
+        ranks=(worst.rank,),
+        hosts=view.names.rank_hosts((worst.rank,), view.attempt),
+        base=BASE["straggler"] + 0.4,
+        signals=[(one, f"its own {worst.name} takes {worst.own_s:.3g} s") for one in worst.signals],
+        for_=[f"{worst.name} takes {worst.own_s:.3g} s on rank {worst.rank} and {worst.others_s:.3g} s on the others, who wait for it"],
+    )
 
 
 def slow_places(view: View, window: Window) -> Iterator[Candidate]:

@@ -69,6 +69,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     first = signals[0]
     witnessed = [state for state, _ in found if _second_witness(view, state)]
     ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
+    if ambiguous and first.event is Event.NATIVE_CRASH and any(_died_natively(state) for state, _ in found):
+        ambiguous = False  # the signal that its launcher saw is the crash itself, not an abort by its watchdog
     rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
     base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
     candidate = Candidate(
@@ -89,6 +91,10 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
     return spread(view, candidate)
+
+
+def _died_natively(state: RankState) -> bool:
+    return any(one.died_by in (4, 7, 8, 11) for one in state.exits)
 
 
 def _component(signal: Signal) -> str:

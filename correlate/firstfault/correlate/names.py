@@ -87,6 +87,7 @@ class Names:
         if only:
             for rank in self.ranks:
                 self._rank_host.setdefault((rank, -1), only)
+        self._number_by_position()
         for one in timeline.identities:
             if one.rank is None or one.rank not in self.ranks:
                 continue
@@ -126,6 +127,21 @@ class Names:
             if len(candidates) == 1:
                 return next(iter(candidates))
         return None
+
+    def _number_by_position(self) -> None:
+        """Local ranks that nothing states, where each host carries one whole block of consecutive ranks."""
+        blocks: dict[str, list[int]] = defaultdict(list)
+        for rank in sorted(self.ranks):
+            if host := self.host_of(rank):
+                blocks[host].append(rank)
+        sizes = {len(block) for block in blocks.values()}
+        if len(sizes) != 1:
+            return
+        size = sizes.pop()
+        for block in blocks.values():
+            if block[0] % size == 0 and block[-1] - block[0] == size - 1:
+                for rank in block:
+                    self._rank_local.setdefault(rank, rank - block[0])
 
     def canonical(self, name: str) -> str:
         """The host's own name for any of its names; the short name itself where nothing else is known."""

@@ -33,7 +33,8 @@ AMBIGUOUS = frozenset({"own-error-ambiguous", "bare-abort", "unauthored-signal",
 """Rules whose lines a healthy rank prints too when somebody else fails."""
 
 _SECOND = 1_000_000_000
-_CONCLUSIVE = 2.7
+CONCLUSIVE = 2.7
+"""Evidence of this worth may explain others away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +239,9 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if cause.rule in STRUCTURAL and effect.rule in STRUCTURAL:
         return cause.rule == "silent-host" and effect.rule != "silent-host" and set(effect.ranks) <= set(cause.ranks)
     if cause.rule in STRUCTURAL:
-        weaker = effect.rule in AMBIGUOUS and cause.base >= _CONCLUSIVE
+        weaker = effect.rule in AMBIGUOUS and cause.base >= CONCLUSIVE
         return weaker and before(view, effect, cause) is not True
-    if cause.base < _CONCLUSIVE:
+    if cause.base < CONCLUSIVE:
         return False
     order = before(view, cause, effect)
     if order is False:
