@@ -41,17 +41,15 @@ def check_entry(entry: Entry, report: Reporter) -> None:
 
 
 def _check_sentences(entry: Entry, report: Reporter) -> None:
-    for key in _SENTENCES:
-        value = getattr(entry, key)
-        if not value or (isinstance(value, tuple) and not all(value)):
-            wanted = f"[[{key}]] tables" if key in ("match", "no_match") else key
-            report.add(
-                entry.path,
-                f"{wanted}: missing or empty",
-                "someone on call reads this page to the end and acts on it",
-                "write it; what nobody knows is said under cannot_prove or missing_fact",
-                key=key,
-            )
+    missing = [key for key in _SENTENCES if not _said(getattr(entry, key))]
+    if missing:
+        report.add(
+            entry.path,
+            f"missing or empty: {', '.join(missing)}",
+            "someone on call reads this page to the end and acts on it",
+            "write them; what nobody knows is said under cannot_prove or missing_fact",
+            key="id",
+        )
     for reference in entry.references:
         if not reference.startswith(("https://", "http://")) or " " in reference:
             report.add(
@@ -71,6 +69,10 @@ def _check_sentences(entry: Entry, report: Reporter) -> None:
                 table="fix_for",
                 index=index,
             )
+
+
+def _said(value: str | tuple[object, ...]) -> bool:
+    return bool(value) and (isinstance(value, str) or all(value))
 
 
 def _check_words(entry: Entry, report: Reporter) -> None:

@@ -42,13 +42,15 @@ class _File:
 
 
 def load_catalog(extra_dirs: Iterable[Path | str] = (), cache_dir: Path | None = None) -> Catalog:
-    """The catalog that comes with the package, and the files of `extra_dirs` (folders or single files) with it."""
-    files = [*_package_files(), *_extra_files(extra_dirs)]
+    """The catalog of the package, with the files of `extra_dirs` (folders or single files) added or in its place."""
+    package = list(_package_files())
+    own = frozenset(file.name for file in package)
+    files = [*package, *_extra_files(extra_dirs)]
     digest = _digest(files)
     root = cache.cache_root(cache_dir)
     kept = cache.read(root, "catalog", digest)
     if kept is not None:
-        return _build([(name, document) for name, document in json.loads(kept)], [], digest, lambda _: "", trusted=True)
+        return _build([(name, document) for name, document in json.loads(kept)], [], digest, lambda _: "", own, True)
     documents, problems = [], []
     for file in files:
         try:
@@ -56,7 +58,7 @@ def load_catalog(extra_dirs: Iterable[Path | str] = (), cache_dir: Path | None =
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             problems.append(_unreadable(file, error))
     texts = {file.name: file.content.decode(errors="replace") for file in files}
-    catalog = _build(documents, problems, digest, texts.__getitem__, trusted=False)
+    catalog = _build(documents, problems, digest, texts.__getitem__, own, False)
     if not catalog.problems:
         cache.write(root, "catalog", digest, json.dumps(documents).encode())
     return catalog
@@ -103,6 +105,7 @@ def _build(
     problems: list[Problem],
     digest: str,
     text_of: Callable[[str], str],
+    own: frozenset[str],
     trusted: bool,
 ) -> Catalog:
     entries: dict[str, Entry] = {}
@@ -111,11 +114,11 @@ def _build(
     for name, document in documents:
         reader = shape.Reader(name, document, trusted)
         if "class" in document and isinstance(document["class"], list):
-            _keep(classes, reader.classes(), reader)
+            _keep(classes, reader.classes(), reader, own)
         elif "fact" in document:
-            _keep(facts, reader.facts(), reader)
+            _keep(facts, reader.facts(), reader, own)
         else:
-            _keep(entries, reader.entries(), reader)
+            _keep(entries, reader.entries(), reader, own)
         if reader.faults:
             places = Places(text_of(name))
             problems.extend(
@@ -131,18 +134,22 @@ def _build(
     )
 
 
-def _keep(known: dict[str, Named], found: Iterable[Named], reader: shape.Reader) -> None:
+def _keep(known: dict[str, Named], found: Iterable[Named], reader: shape.Reader, own: frozenset[str]) -> None:
+    """Adds what was found. A user's file may replace what comes with the package, not what another one of his says."""
     for index, one in enumerate(found):
-        if one.id in known:
-            first = known[one.id]
-            where = first.path if not isinstance(first, FailureClass) else "classes.toml"
+        first = known.get(one.id)
+        if first is None or (reader.path not in own and _path(first) in own):
+            known[one.id] = one
+        else:
             reader.fault(
-                f"the id {one.id!r} is already taken by {where}",
+                f"the id {one.id!r} is already taken by {_path(first)}",
                 "an id names one thing in reports and links; the first one is kept",
                 "give this one another id",
                 key="id",
                 table="fact" if isinstance(one, Fact) else "",
                 index=index,
             )
-        else:
-            known[one.id] = one
+
+
+def _path(one: Entry | Fact | FailureClass) -> str:
+    return "classes.toml" if isinstance(one, FailureClass) else one.path

@@ -6,7 +6,7 @@ releases that are in use: https://github.com/VectorCamp/vectorscan/issues/358.) 
 whose message the pattern matches, and may fire elsewhere: the exact pattern decides afterwards on the message.
 
 This relies on habits of headers and wrappers: the message is a piece of its raw line, no word character touches it in
-front, and what follows it on the line, if anything, begins with a blank, a bracket, a quote or a control character.
+front (but the end of an escape), and what follows it, if anything, begins with a blank, bracket, quote or control code.
 """
 
 from __future__ import annotations
@@ -243,7 +243,8 @@ def _joined(heads: list[tuple[bytes, bool]], tails: list[tuple[bytes, bool]]) ->
     return [(head + tail, fold or folded) for (head, fold), (tail, folded) in product(heads, tails)]
 
 
-_MESSAGE_START = ANY & ~WORD
+_ESCAPES = reduce(or_, (1 << byte for byte in b"mnrt"))  # ends of a colour code and of \\n, \\r, \\t in a JSON text
+_NO_WORD_BEFORE = ANY & ~WORD | _ESCAPES
 _MESSAGE_END = reduce(or_, (1 << byte for byte in b"\t\n\r\x1b \"'\\,;|[](){}<>"))
 
 
@@ -256,11 +257,14 @@ def _neighbours(items: list[Node], edge: int, ahead: bool) -> int:
             case Boundary("b"):
                 if mask:
                     return allowed
-                allowed &= ANY & ~WORD if WORD >> edge & 1 else WORD
+                if WORD >> edge & 1:
+                    allowed &= ANY & ~WORD if ahead else _NO_WORD_BEFORE
+                else:
+                    allowed &= WORD
             case Boundary("$") if ahead:
                 return allowed & (mask | _MESSAGE_END)
             case Boundary("^") if not ahead:
-                return allowed & (mask | (_MESSAGE_START if WORD >> edge & 1 else ANY))
+                return allowed & (mask | (_NO_WORD_BEFORE if WORD >> edge & 1 else ANY))
             case Boundary():
                 pass
             case _:
