@@ -106,10 +106,10 @@ JOBS: tuple[Job, ...] = (
         ),
         train="--steps 40 --log-style short",
         faults="width rank=2 step=7 columns=100",
-        torchrun="--max-restarts=2",
+        torchrun="--max-restarts=2 --monitor-interval=2",
         launcher="module",
         deadline=180,
-        env={"LOGLEVEL": "INFO"},
+        env={"LOGLEVEL": "INFO", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
         layout="tee+tree",
     ),
 )

@@ -17,6 +17,7 @@ from firstfault.correlate.from_launchers import ownerless_errors
 from firstfault.correlate.from_machines import (
     authored_actions,
     device_faults,
+    doubt_zone,
     link_faults,
     lost_nodes,
     measured_stragglers,
@@ -142,7 +143,7 @@ def _attempt(
     ):
         candidates.extend(source(view))
     for outside in (oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
-        candidates.extend(outside(view, window))
+        candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
     done = proof(view)

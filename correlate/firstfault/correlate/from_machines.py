@@ -16,7 +16,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal, parse_ranks
 from firstfault.correlate.timings import stragglers
-from firstfault.correlate.window import Window
+from firstfault.correlate.window import Fit, Window
 
 _WORKER_NAMES = (
     "python",
@@ -47,6 +47,15 @@ def host_of_signal(view: View, signal: Signal) -> str | None:
 
 def _usable(signal: Signal, event: Event) -> bool:
     return signal.event is event and signal.role in (Role.INITIATING, Role.AMBIGUOUS) and not signal.weak
+
+
+def doubt_zone(window: Window, candidate: Candidate) -> Candidate:
+    """A machine's record that fits the run only if its clock is read in another zone is worth less than one that fits as it is."""
+    fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
+    if fits == {Fit.SHIFTED}:
+        candidate.base -= 1.2
+        candidate.against.append("its time lies within the run only if its log is in another time zone")
+    return candidate
 
 
 def _suffers(view: View, rank: int) -> bool:

@@ -6,6 +6,8 @@ A kernel log without a zone may be read in any zone, so a line is stale only whe
 
 from __future__ import annotations
 
+from enum import Enum
+
 from firstfault.catalog.model import Event
 from firstfault.correlate.load import Timeline
 from firstfault.correlate.model import Moment, Signal
@@ -16,6 +18,15 @@ _SECOND = 1_000_000_000
 _ZONES_NS = 14 * 3600 * _SECOND
 _BEFORE_NS = 15 * 60 * _SECOND
 _AFTER_NS = 60 * 60 * _SECOND
+
+
+class Fit(Enum):
+    """How a machine's line lies to the run: within it, within it in another time zone only, outside, not known."""
+
+    INSIDE = "inside"
+    SHIFTED = "shifted"
+    STALE = "stale"
+    UNKNOWN = "unknown"
 
 
 class Window:
@@ -55,17 +66,27 @@ class Window:
             return Moment(boot + signal.stamp_ns, 2 * _SECOND)
         return self._times.of(signal)
 
-    def stale(self, signal: Signal) -> bool:
-        """Whether a line lies surely before or after the run."""
+    def fit(self, signal: Signal) -> Fit:
+        """How a machine's line lies to the run."""
         if self.first_ns is None or self.last_ns is None or signal.rank is not None:
-            return False
+            return Fit.UNKNOWN
         if signal.stamp_kind == "monotonic" or signal.stamp_ns is None:
             placed = self.moment(signal)
             if placed is None:
-                return False
-            stamp, slack = placed.ns, _ZONES_NS
+                return Fit.UNKNOWN
+            stamp = placed.ns
         else:
             zoned = signal.utc_offset_s if signal.utc_offset_s is not None else signal.source.utc_offset_s
             stamp = signal.stamp_ns - (zoned or 0) * _SECOND
-            slack = _ZONES_NS
-        return stamp + slack + _AFTER_NS < self.first_ns - _BEFORE_NS or stamp - slack > self.last_ns + _AFTER_NS
+            aligned = self._times.of(signal)
+            if aligned is not None and aligned.bound_ns < _BEFORE_NS:
+                stamp = aligned.ns
+        if self.first_ns - _BEFORE_NS <= stamp <= self.last_ns + _AFTER_NS:
+            return Fit.INSIDE
+        if stamp + _ZONES_NS < self.first_ns - _BEFORE_NS or stamp - _ZONES_NS > self.last_ns + _AFTER_NS:
+            return Fit.STALE
+        return Fit.SHIFTED
+
+    def stale(self, signal: Signal) -> bool:
+        """Whether a line lies surely before or after the run."""
+        return self.fit(signal) is Fit.STALE

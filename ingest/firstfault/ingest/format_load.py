@@ -18,7 +18,8 @@ from typing import Any
 from .format_model import FormatExample, FormatKind, LineFormat
 from .format_regex import for_line
 
-CACHE_VERSION = 2
+JSON_START = r"\{[ \t]*\x22"
+CACHE_VERSION = 3
 USER_FOLDERS = "FIRSTFAULT_FORMATS"
 _KEYS = {
     "id", "kind", "title", "regex", "source", "notes", "trigger", "trust", "final", "sniff", "keys", "need", "match", "no_match",
@@ -60,20 +61,19 @@ def read_files(where: Iterable[Path]) -> list[tuple[str, bytes]]:
     return files
 
 
-def load(extra: Sequence[Path] = ()) -> tuple[list[LineFormat], str]:
-    """All formats in the order in which they are tried, and the key of this set."""
+def load(extra: Sequence[Path] = ()) -> list[LineFormat]:
+    """All formats in the order in which they are tried."""
     files = read_files(folders(extra))
     digest = hashlib.sha256(f"{CACHE_VERSION}".encode())
     for name, content in files:
         digest.update(name.encode() + b"\0" + content + b"\0")
-    key = digest.hexdigest()[:24]
-    cached = cache_folder() / f"formats-{key}.json"
+    cached = cache_folder() / f"formats-{digest.hexdigest()[:24]}.json"
     try:
-        return [_from_table(table, table["path"]) for table in json.loads(cached.read_bytes())], key
+        return [_from_table(table, table["path"]) for table in json.loads(cached.read_bytes())]
     except (OSError, ValueError, KeyError):
         formats = in_order(parse(files))
         write_cache(cached, json.dumps([_to_table(one) for one in formats]).encode())
-        return formats, key
+        return formats
 
 
 def parse(files: Iterable[tuple[str, bytes]]) -> list[LineFormat]:
@@ -132,7 +132,7 @@ def _to_table(one: LineFormat) -> dict[str, Any]:
 def fits(one: LineFormat, line: str) -> bool:
     """Whether the format applies at the start of the line (a detail or path format: somewhere in it)."""
     if one.kind is FormatKind.JSON:
-        return for_line(r"\{[ \t]*\x22").match(line) is not None and all(f'"{name}"' in line for name in one.need)
+        return for_line(JSON_START).match(line) is not None and all(f'"{name}"' in line for name in one.need)
     pattern = for_line(one.regex)
     found = pattern.search(line) if one.kind in (FormatKind.DETAIL, FormatKind.PATH) else pattern.match(line)
     return found is not None

@@ -1,12 +1,13 @@
 """Owns peeling many lines at once: wrappers and headers off, their fields in columns, without a loop over lines.
 
-One multi-pattern pass a round says which formats may stand at the start of which line; the exact pattern of the most
-specific one then runs on those lines alone. Lines that lost a wrapper go into the next round.
+The first bytes of each line say which formats may stand there; the exact patterns run on those lines alone, the most
+specific first. Lines that lost a wrapper go into the next round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from . import format_json, stamps
+from .format_load import JSON_START
 from .format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
-from .format_regex import for_polars, groups_of, has_rest
-from .format_scan import Scanner
+from .format_front import WIDTH, masks_of, table_of, text_of, windows
+from .format_regex import REST, for_polars, groups_of, has_rest
 from .format_text import clean
-from .format_words import LEVELS, base_name, level_of
+from .format_words import LEVELS, LEVEL_OF, PRIORITY, base_name
 from .stamps import NO_OFFSET, StampKind
 
 Ints = NDArray[np.int64]
@@ -26,10 +28,20 @@ Rows = NDArray[np.intp]
 
 NONE = np.iinfo(np.int64).min
 MAX_ROUNDS = 12
+GLANCE = 4  # places at the start of a line that are compared for all lines together
 TEXT_FIELDS = ("host", "pod", "container", "stream", "ip")
 INT_COLUMNS = ("rank", "local_rank", "task", "pid", "tid", "gpu")
 SMALL = ("rank", "local_rank", "task", "gpu")
-_OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
+OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
+FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
+
+_WORDS = sorted({form for word in LEVEL_OF for form in (word, word.lower(), word.capitalize())})
+_PRIORITIES = [str(number) for number in range(192)]
+LEVEL_CODES: dict[str, tuple[pl.Enum, NDArray[np.int8]]] = {
+    "word": (pl.Enum(_WORDS), np.array([LEVELS.index(LEVEL_OF[word.upper()]) for word in _WORDS], dtype=np.int8)),
+    "pri": (pl.Enum(_PRIORITIES), np.array([LEVELS.index(PRIORITY[n & 7]) for n in range(192)], dtype=np.int8)),
+}
+"""Texts that give a level, and the number of that level for each."""
 
 SCHEMA: dict[str, Any] = {
     "stamp_ns": pl.Int64, "stamp_kind": pl.String, "stamp_res_ns": pl.Int64, "utc_offset_s": pl.Int32,
@@ -39,6 +51,15 @@ SCHEMA: dict[str, Any] = {
     "format": pl.String, "wrappers": pl.String, "message": pl.String,
 }  # fmt: skip
 """Columns of `peel_many`."""
+
+
+def names_place(one: LineFormat) -> bool:
+    """Whether a detail fills a column of the timeline."""
+    return any(base_name(group) in PLACE_FIELDS or group.startswith("t_") for group in groups_of(one.regex))
+
+
+def _front_pattern(one: LineFormat) -> str:
+    return JSON_START if one.kind is FormatKind.JSON else one.regex
 
 
 def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
@@ -51,8 +72,11 @@ def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
 class _State:
     """What is known of each line so far."""
 
-    def __init__(self, lines: pl.Series) -> None:
+    def __init__(self, lines: pl.Series, words: int) -> None:
         count = len(lines)
+        self.used = np.zeros((count, words), dtype=np.uint64)
+        self.closed = np.zeros(count, dtype=np.bool_)  # behind a header: only tags
+        self.chains: dict[tuple[int, int], int] = {}
         self.count = count
         self.stamp = np.full(count, NONE, dtype=np.int64)
         self.kind = np.zeros(count, dtype=np.int8)
@@ -83,17 +107,20 @@ class _State:
 
     def take_int(self, name: str, rows: Rows, values: pl.Series) -> None:
         numbers = values.cast(pl.Int64, strict=False)
-        good = (numbers.fill_null(-1) >= 0).to_numpy()
-        if name in SMALL:
-            good = good & (numbers.fill_null(0) < 2**31).to_numpy()
-        self.ints[name][rows[good]] = numbers.fill_null(0).to_numpy()[good]
+        if numbers.null_count():
+            there = numbers.is_not_null()
+            numbers, rows = numbers.filter(there), rows[there.to_numpy()]
+        found = numbers.to_numpy()
+        good = (found >= 0) & (found < 2**31) if name in SMALL else found >= 0
+        self.ints[name][rows[good]] = found[good]
 
     def take_level(self, group: str, rows: Rows, values: pl.Series) -> None:
-        words = {word: level_of(group, word) for word in values.unique().to_list()}
-        codes = {word: LEVELS.index(level) for word, level in words.items() if level}
-        if codes:
-            got = values.replace_strict(codes, default=-1, return_dtype=pl.Int8).to_numpy()
-            self.level[rows[got >= 0]] = got[got >= 0]
+        kind, codes = LEVEL_CODES["pri" if group == "pri" else "word"]
+        words = values.cast(kind, strict=False)
+        if words.null_count():
+            there = words.is_not_null()
+            words, rows = words.filter(there), rows[there.to_numpy()]
+        self.level[rows] = codes[words.to_physical().to_numpy()]
 
 
 def _assemble(pieces: list[tuple[Rows, pl.Series]], count: int) -> pl.Series:
@@ -118,139 +145,134 @@ def _assemble(pieces: list[tuple[Rows, pl.Series]], count: int) -> pl.Series:
 class Peeler:
     """Formats made ready for columns."""
 
-    def __init__(self, formats: Sequence[LineFormat], key: str) -> None:
+    def __init__(self, formats: Sequence[LineFormat]) -> None:
         self.formats = formats
-        self.scanner = Scanner(formats, key)
-        self.kinds = np.array([list(FormatKind).index(one.kind) for one in formats], dtype=np.int8)
-        self.trust = np.array([one.trust for one in formats], dtype=np.bool_)
-        self.tag = np.array([one.kind is FormatKind.TAG for one in formats], dtype=np.bool_)
         # formats believed because of the file come before those that are always on
-        self.order = np.empty(len(formats), dtype=np.int64)
-        self.order[np.lexsort((np.arange(len(formats)), ~self.trust))] = np.arange(len(formats))
-        self.bit = np.full(len(formats), -1, dtype=np.int64)
-        open_ones = [place for place, one in enumerate(formats) if one.kind in _OPEN]
-        self.bit[open_ones] = np.arange(len(open_ones))
+        front = [place for place, one in enumerate(formats) if one.kind in FRONT]
+        self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
+        self.tables = {place: table_of(_front_pattern(formats[place])) for place in self.front}
+        self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
+        open_ones = [place for place in self.front if formats[place].kind in OPEN]
+        self.bits = {place: number for number, place in enumerate(open_ones)}
         self.words = (len(open_ones) + 63) // 64 or 1
+        details = [place for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)]
+        self.details = {place: text_of(formats[place].trigger or formats[place].regex) for place in details}
 
     def peel(self, text: pl.Series, sources: Sequence[SourceFormat], source_of: Rows | None) -> pl.DataFrame:
         lines = clean(text)
-        state = _State(lines)
-        trusted = np.array([[not one.trust or one.id in source.trusted for one in self.formats] for source in sources])
-        chains: dict[tuple[int, int], int] = {}
-        used = np.zeros((state.count, self.words), dtype=np.uint64)
-        closed = np.zeros(state.count, dtype=np.bool_)  # behind a header: only tags
-        details: tuple[Rows, Rows] = (np.empty(0, np.intp), np.empty(0, np.intp))
+        state = _State(lines, self.words)
+        trusted = {
+            place: np.array([self.formats[place].id in source.trusted for source in sources])
+            for place in self.front
+            if self.formats[place].trust
+        }
         active: Rows = np.arange(state.count)
         current = lines
-        for number in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if not len(active):
                 break
-            where, what = self.scanner.scan(current, with_details=number == 0)
-            where, what = self._json(current, where, what)
-            if number == 0:
-                is_detail = self.kinds[what] == list(FormatKind).index(FormatKind.DETAIL)
-                details = where[is_detail], what[is_detail]
-                where, what = where[~is_detail], what[~is_detail]
-            lines_of = active[where]
-            allowed = trusted[source_of[lines_of] if source_of is not None else 0, what]
-            allowed &= ~closed[lines_of] | self.tag[what]
-            bits = self.bit[what]
-            spent = used[lines_of, np.maximum(bits, 0) // 64] >> (np.maximum(bits, 0) % 64).astype(np.uint64)
-            allowed &= (bits < 0) | (spent & np.uint64(1) == 0)
-            where, what = where[allowed], what[allowed]
-            pieces = self._round(state, current, active, where, what, chains)
             rows_next: list[Rows] = []
             texts_next: list[pl.Series] = []
-            for place, rows, rest in pieces:
+            for place, rows, rest in self._round(state, current, active, trusted, source_of):
                 one = self.formats[place]
                 state.messages.append((rows, rest))
-                if one.kind in _OPEN:
-                    bit = int(self.bit[place])
-                    used[rows, bit // 64] |= np.uint64(1 << (bit % 64))
+                if one.kind in OPEN:
+                    bit = self.bits[place]
+                    state.used[rows, bit // 64] |= np.uint64(1 << (bit % 64))
                 else:
-                    closed[rows] = True
-                if one.final:
-                    continue
-                rows_next.append(rows)
-                texts_next.append(rest)
+                    state.closed[rows] = True
+                if not one.final:
+                    rows_next.append(rows)
+                    texts_next.append(rest)
             active = np.concatenate(rows_next) if rows_next else np.empty(0, np.intp)
             current = pl.concat(texts_next, rechunk=True) if texts_next else lines.clear()
         message = _assemble(state.messages, state.count)
         self._tee_roles(state, lines, sources, source_of)
-        self._details(state, message, details)
-        return self._frame(state, message, chains)
-
-    def _json(self, current: pl.Series, where: Rows, what: Rows) -> tuple[Rows, Rows]:
-        """One pattern stands for all JSON formats; which of them a line can be is told by the keys in it."""
-        if self.scanner.json is None:
-            return where, what
-        marked = what == self.scanner.json
-        if not marked.any():
-            return where, what
-        rows = where[marked]
-        texts = current.gather(rows)
-        wheres, whats = [where[~marked]], [what[~marked]]
-        for place, one in enumerate(self.formats):
-            if one.kind is FormatKind.JSON:
-                good = rows[format_json.wanted(one, texts).to_numpy()]
-                wheres.append(good)
-                whats.append(np.full(len(good), place, dtype=np.intp))
-        return np.concatenate(wheres), np.concatenate(whats)
+        self._details(state, message)
+        return self._frame(state, message)
 
     def _round(
-        self, state: _State, current: pl.Series, active: Rows, where: Rows, what: Rows, chains: dict[tuple[int, int], int]
+        self,
+        state: _State,
+        current: pl.Series,
+        active: Rows,
+        trusted: dict[int, NDArray[np.bool_]],
+        source_of: Rows | None,
     ) -> list[tuple[int, Rows, pl.Series]]:
-        """Gives each line to the first of its candidates whose exact pattern holds."""
+        """Gives each line to the first format that its start fits."""
         out: list[tuple[int, Rows, pl.Series]] = []
-        order = np.lexsort((self.order[what], where))
-        where, what = where[order], what[order]
-        while len(where):
-            first = np.ones(len(where), dtype=np.bool_)
-            first[1:] = where[1:] != where[:-1]
-            heads, choice = where[first], what[first]
-            lost = np.zeros(len(active), dtype=np.bool_)
-            for place in np.unique(choice):
-                rows = heads[choice == place]
-                got = self._extract(state, int(place), active[rows], current.gather(rows), chains)
-                if got is None:
-                    lost[rows] = True
-                    continue
-                good, rest = got
-                lost[rows[~good]] = True
-                out.append((int(place), active[rows[good]], rest))
-            keep = ~first & lost[where]
-            where, what = where[keep], what[keep]
+        window = windows(current)
+        left = np.ones(len(active), dtype=np.bool_)
+        present = [sum(1 << int(byte) for byte in np.unique(window[:, column])) for column in range(GLANCE)]
+        closed = state.closed[active]
+        for place in self.front:
+            one = self.formats[place]
+            if not all(map(and_, self.firsts[place], present)):
+                continue
+            believed = trusted.get(place)
+            if believed is not None and not believed.any():
+                continue
+            good = self.tables[place][0][window[:, 0]] & left
+            if one.kind is not FormatKind.TAG:
+                good &= ~closed
+            rows = np.flatnonzero(good)
+            if believed is not None and len(rows) and source_of is not None:
+                rows = rows[believed[source_of[active[rows]]]]
+            bit = self.bits.get(place)
+            if bit is not None and len(rows):
+                spent = state.used[active[rows], bit // 64] >> np.uint64(bit % 64) & np.uint64(1)
+                rows = rows[spent == 0]
+            for column in range(1, WIDTH):
+                if not len(rows):
+                    break
+                allowed = self.tables[place][column]
+                if not allowed.all():
+                    rows = rows[allowed[window[rows, column]]]
+            if not len(rows):
+                continue
+            got = self._extract(state, place, active[rows], current.gather(rows))
+            if got is None:
+                continue
+            fits, rest = got
+            rows = rows[fits]
+            left[rows] = False
+            out.append((place, active[rows], rest))
+            if not left.any():
+                break
         return out
 
     def _extract(
-        self, state: _State, place: int, rows: Rows, texts: pl.Series, chains: dict[tuple[int, int], int]
+        self, state: _State, place: int, rows: Rows, texts: pl.Series
     ) -> tuple[NDArray[np.bool_], pl.Series] | None:
         one = self.formats[place]
         if one.kind is FormatKind.JSON:
             table = format_json.extract(one, texts)
-            rest_name = "rest"
+            rest = table["rest"]
+            found = rest
         elif has_rest(one.regex):
-            table = texts.str.extract_groups(f"^{for_polars(one.regex)}$").struct.unnest()
-            rest_name = next(name for name in ("rest", "message") if name in table.columns)
+            table = texts.str.extract_groups(f"^(?:{for_polars(one.regex)})$").struct.unnest()
+            rest = next(table[name] for name in REST if name in table.columns)
+            found = rest
         else:
             table = texts.str.extract_groups(f"^(?P<head_>{for_polars(one.regex)})").struct.unnest()
-            rest_name = "head_"
-        good = table[rest_name].is_not_null()
-        if not good.any():
-            return None
-        mask = good.to_numpy()
-        if not mask.all():
+            found = table["head_"]
+            rest = None
+        mask = np.ones(len(rows), dtype=np.bool_)
+        if found.null_count():
+            good = found.is_not_null()
+            mask = good.to_numpy()
+            if not mask.any():
+                return None
             table, texts, rows = table.filter(good), texts.filter(good), rows[mask]
-        if rest_name == "head_":
+            rest = None if rest is None else rest.filter(good)
+        if rest is None:
             rest = table.select(pl.lit(texts).str.strip_prefix(pl.col("head_"))).to_series()
-        else:
-            rest = table[rest_name]
         self._take(state, table, rows)
         state.format[rows] = place if one.kind is not FormatKind.TAG else np.where(state.format[rows] < 0, place, state.format[rows])
         if one.kind is not FormatKind.HEADER:
             parents = state.chain[rows]
             for parent in np.unique(parents):
-                code = chains.setdefault((int(parent), place), len(chains) + 1)
+                code = state.chains.setdefault((int(parent), place), len(state.chains) + 1)
                 state.chain[rows[parents == parent]] = code
         return mask, rest
 
@@ -295,14 +317,26 @@ class Peeler:
             good = (shown.str.starts_with(role) & tails.is_not_null()).fill_null(value=False).to_numpy()
             state.ints["local_rank"][rows[good]] = tails.fill_null(0).to_numpy()[good]
 
-    def _details(self, state: _State, message: pl.Series, details: tuple[Rows, Rows]) -> None:
-        """Places that the message is about, where no header said who writes."""
-        where, what = details
+    def _details(self, state: _State, message: pl.Series) -> None:
+        """Places and times that the message is about, where no header said who writes and when."""
+        if not self.details:
+            return
+        hits = message.str.contains_any(list(self.details.values())).arg_true().to_numpy().astype(np.intp)
+        if not len(hits):
+            return
+        some = message.gather(hits)
         taken: dict[str, NDArray[np.bool_]] = {}
-        for place in sorted(set(what.tolist()), key=lambda it: int(self.order[it])):
+        for place, text in self.details.items():
             one = self.formats[place]
-            rows = np.unique(where[what == place])
-            table = message.gather(rows).str.extract_groups(for_polars(one.regex)).struct.unnest()
+            pattern = for_polars(one.regex)
+            where = some.str.contains(text, literal=True)
+            if not where.any():
+                continue
+            rows = hits[where.to_numpy()]
+            rows = rows[message.gather(rows).str.contains(pattern).to_numpy()]
+            if not len(rows):
+                continue
+            table = message.gather(rows).str.extract_groups(pattern).struct.unnest()
             for column in table.columns:
                 name = base_name(column)
                 if name.startswith("t_"):
@@ -333,33 +367,28 @@ class Peeler:
             out[rows] = True
         return out
 
-    def _frame(self, state: _State, message: pl.Series, chains: dict[tuple[int, int], int]) -> pl.DataFrame:
+    def _frame(self, state: _State, message: pl.Series) -> pl.DataFrame:
         names = {0: ""}
-        for (parent, place), code in chains.items():
+        for (parent, place), code in state.chains.items():
             names[code] = f"{names[parent]},{self.formats[place].id}".lstrip(",")
-        columns: dict[str, pl.Series] = {
-            "stamp_ns": _null(state.stamp), "stamp_kind": _coded(state.kind, [kind.word for kind in StampKind]),
-            "stamp_res_ns": _null(state.res), "utc_offset_s": _null(state.offset.astype(np.int64), NO_OFFSET),
-            "collect_ns": _null(state.collect), "mono_ns": _null(state.mono), "mono_frac_ns": _null(state.frac),
-            "level": _coded(state.level + 1, [None, *LEVELS]),
-            **{name: _null(values) for name, values in state.ints.items()},
-            **{name: _assemble(pieces, state.count) for name, pieces in state.texts.items()},
-            "about": pl.Series(state.about),
-            "format": _coded(state.format + 1, [None, *(one.id for one in self.formats)]),
-            "wrappers": _coded(state.chain, [names[code] or None for code in sorted(names)]),
-            "message": message,
+        numbers = {
+            "stamp_ns": state.stamp, "stamp_res_ns": state.res, "collect_ns": state.collect, "mono_ns": state.mono,
+            "mono_frac_ns": state.frac, **state.ints,
         }  # fmt: skip
-        return pl.DataFrame([columns[name].cast(kind).alias(name) for name, kind in SCHEMA.items()])
-
-
-def _null(values: Ints, sentinel: int = NONE) -> pl.Series:
-    series = pl.Series(values)
-    return series.to_frame("v").select(pl.when(pl.col("v") != sentinel).then("v"))["v"]
-
-
-def _coded(codes: NDArray[Any], words: Sequence[str | None]) -> pl.Series:
-    table = pl.Series(list(words), dtype=pl.String)
-    return table.gather(codes.astype(np.int64))
-
-
-Peel = Callable[[pl.Series], pl.DataFrame]
+        words: dict[str, tuple[NDArray[Any], list[str | None]]] = {
+            "stamp_kind": (state.kind, [kind.word for kind in StampKind]),
+            "level": (state.level + 1, [None, *LEVELS]),
+            "format": (state.format + 1, [None, *(one.id for one in self.formats)]),
+            "wrappers": (state.chain, [names[code] or None for code in sorted(names)]),
+        }
+        plain = {name: _assemble(pieces, state.count) for name, pieces in state.texts.items()}
+        frame = pl.DataFrame({
+            **{name: pl.Series(values) for name, values in numbers.items()},
+            **{name: pl.Series(codes.astype(np.int64)) for name, (codes, _) in words.items()},
+            "utc_offset_s": pl.Series(state.offset), "about": pl.Series(state.about), "message": message, **plain,
+        })  # fmt: skip
+        made = {name: pl.when(pl.col(name) != NONE).then(pl.col(name)) for name in numbers}
+        made["utc_offset_s"] = pl.when(pl.col("utc_offset_s") != NO_OFFSET).then(pl.col("utc_offset_s"))
+        for name, (_, table) in words.items():
+            made[name] = pl.lit(pl.Series(table, dtype=pl.String)).gather(pl.col(name))
+        return frame.select(made.get(name, pl.col(name)).cast(kind).alias(name) for name, kind in SCHEMA.items())

@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-_ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\r\n\f\v"}
+_ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\r\n\f"}
 _SHORT = re.compile(r"\[\^?\]?|\\.|\]|\(\?P<(\w+)>|.", re.DOTALL)
 GROUP = re.compile(r"\(\?P<(\w+)>")
 REST = ("rest", "message")

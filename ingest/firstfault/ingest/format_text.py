@@ -14,6 +14,8 @@ _UPDATE = r"[^\r\n]*(?:[0-9]%\||it/s|s/it|[0-9]/[0-9?]+ \[|[0-9]%)[^\r\n]*\r+"
 def clean(lines: pl.Series) -> pl.Series:
     """Lines without colour and without the parts that a carriage return has overwritten."""
     out = lines.alias("line")
+    if not out.str.contains_any(["\x1b", "\r"]).any():
+        return out
     if out.str.contains("\x1b", literal=True).any():
         out = _where(out, "\x1b", lambda texts: texts.str.replace_all(ANSI, ""))
     if out.str.contains("\r", literal=True).any():

@@ -19,6 +19,7 @@ LEVEL_OF = {word: level for level, words in _WORDS.items() for word in words}
 PRIORITY = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 """Levels of the severities of syslog; the facility is in the bits above."""
 
+_PRIORITIES = frozenset(str(number) for number in range(192))
 LEVEL_GROUPS = ("level", "sev", "pri")
 
 INT_FIELDS = frozenset((
@@ -36,8 +37,8 @@ FLOAT_FIELDS = frozenset(("loss", "ep_num"))
 def level_of(group: str, text: str) -> str | None:
     """The level that a header's word, letter or syslog priority stands for."""
     if group == "pri":
-        return PRIORITY[int(text) & 7] if text.isdigit() and len(text) < 4 else None
-    return LEVEL_OF.get(text.upper())
+        return PRIORITY[int(text) & 7] if text in _PRIORITIES else None
+    return LEVEL_OF.get(text.upper()) if text in (text.upper(), text.lower(), text.capitalize()) else None
 
 
 @cache

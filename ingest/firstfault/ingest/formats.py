@@ -25,11 +25,11 @@ class Formats:
     """All formats in the order in which they are tried."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
-        self.formats, self._key = load(folders)
+        self.formats = load(folders)
 
     @cached_property
     def _peeler(self) -> Peeler:
-        return Peeler(self.formats, self._key)
+        return Peeler(self.formats)
 
     def example_lines(self) -> pl.Series:
         """The lines that the formats give as examples and as near misses."""

@@ -6,6 +6,7 @@ are aliases. An address gives way to a name where some line joins the two.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from firstfault.ingest.identity_paths import PathClaims, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, short_host
 
+GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
+NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
 PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
 LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-"})
 
@@ -31,7 +34,13 @@ class Alias:
 class HostNames:
     """Every name of a host that the lines or the statements use, and how names are joined."""
 
-    def __init__(self, spoken: Mapping[str, int], statements: Sequence[Statement]) -> None:
+    def __init__(
+        self, spoken: Mapping[str, int], statements: Sequence[Statement], candidates: Iterable[str] = ()
+    ) -> None:
+        self._general: dict[str, set[int]] = defaultdict(set)
+        for candidate in candidates:
+            if match := GENERAL.match(candidate):
+                self._general[match["word"]].add(int(match["number"]))
         self.lines: Counter[str] = Counter()
         self.aliases: list[Alias] = []
         self._named_by_address: dict[str, Counter[str]] = defaultdict(Counter)
@@ -78,7 +87,18 @@ class HostNames:
             fits = [k for k in self.known() if k.endswith("-" + name) or (len(k) > 3 and name.endswith("-" + k))]
             if len(fits) == 1:
                 return fits[0]
-        return None
+        return self._by_number(candidate)
+
+    def _by_number(self, candidate: str) -> str | None:
+        """The host with the number of a general name (`host3`) in one numbered family (`jax-h0`, `jax-h3`, ...)."""
+        general = GENERAL.match(candidate)
+        family = [match for name in self.known() if (match := NUMBERED.match(name))]
+        if general is None or not family or len({match["stem"] for match in family}) > 1:
+            return None
+        if not {int(match["number"]) for match in family} <= self._general[general["word"]]:
+            return None  # the two do not count alike
+        fits = [match[0] for match in family if int(match["number"]) == int(general["number"])]
+        return fits[0] if len(fits) == 1 and not family[0]["stem"].startswith(general["word"]) else None
 
 
 def usable(name: str) -> bool:

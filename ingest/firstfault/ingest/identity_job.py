@@ -59,7 +59,7 @@ class Job:
         counts: dict[str, int] = {}
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
-        names = HostNames(counts, statements)
+        names = HostNames(counts, statements, (name for one in claims.values() for name in one.hosts))
         statements = [
             replace(one, host=names.short(one.host), said_host=names.short(one.said_host)) for one in statements
         ]
@@ -82,7 +82,8 @@ class Job:
     def _source(self, s: int) -> SourceIdentity:
         seen, claims = self._seen.sources[s], self._seen.claims[s]
         rank, host = self._maps.rank_of(s), self._hosts.of(s)
-        who = Writers(rank, host, len(self._maps.ranks_in(s)), self._hosts.spoken(s))
+        speaking = self._maps.ranks_in(s) | self._maps.ranks_by_pid(s)
+        who = Writers(rank, host, len(speaking), self._hosts.spoken(s))
         kind, why = kind_of(claims, seen.reader_kind, seen.head, who)
         if kind in MACHINE_KINDS:
             rank = None
@@ -126,6 +127,8 @@ class Job:
             rank = source.rank
         if rank is not None and local is None:
             local = source.local_rank if rank == source.rank else self._maps.rank_local.best_int(rank)
+        if host is None and key.task is not None:
+            host = self._maps.host_of_task(key.task)
         if rank is not None and host is None and len(self._hosts_in_attempts(s)) < 2:
             host = self._maps.host_of(rank)
         return Resolved(host, rank, local, self._attempts[s], local_prefix)
@@ -207,10 +210,8 @@ class Job:
 
     def _inferred(self) -> Iterator[tuple[int, DumpIdentity]]:
         """Ranks that nothing names, on hosts whose first rank and size are known."""
-        if self.world is None or not self.order:
-            return
-        for rank, host, local, source_id in self._maps.fill_hosts():
-            yield source_id, DumpIdentity(1, "inferred", rank=rank, host=host, local_rank=local)
+        for rank, host, local in self._maps.inferred():
+            yield self.order[0], DumpIdentity(1, "inferred", rank=rank, host=host, local_rank=local)
 
     def problems(self) -> Iterator[tuple[int | None, str | None, DumpProblem]]:
         """Contradictions."""

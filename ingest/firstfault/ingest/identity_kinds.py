@@ -66,8 +66,8 @@ def kind_of(claims: PathClaims, reader_kind: str | None, head: bytes, who: Write
         return claims.kind, "name of the file"
     if who.rank is not None:
         return "rank", "one rank speaks"
-    if who.ranks > 1:
-        return ("job", "ranks of several hosts speak") if who.hosts > 1 else ("node", "several ranks of one host speak")
+    if who.ranks > 0:
+        return ("job", "ranks of several hosts speak") if who.hosts > 1 else ("node", "ranks of one host speak")
     if claims.kind == "launcher" or share["agent"] > 0.3:
         return "launcher", "name of the file" if claims.kind == "launcher" else "lines of a launcher"
     if claims.jobid is not None and claims.task is None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 
+from firstfault.ingest.identity_blocks import Blocks, blocks_of
 from firstfault.ingest.identity_ranks import Votes, offsets
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
 from firstfault.ingest.identity_statements import Statement
 
 Node = tuple[str, str]
+POD_NAME = re.compile(r"^(?P<job>.+)-(?:master|worker)-\d{1,6}$")
+LAUNCHERS = re.compile(
+    rb"torch[./]distributed[./](?:run|elastic|launch)|torchrun|accelerate[./ ]launch|deepspeed[./]launcher"
+)
 NODE_LIMIT = 16
 """More ranks than this are never taken for one machine without a word about it."""
 
@@ -28,13 +33,8 @@ class RankMaps:
     ) -> None:
         self._seen, self._hosts, self.world, self._local_prefix = seen, hosts, world, local_prefix
         self._by_user = said_by_user
-        self.pid_rank, self.rank_host, self.rank_local, self.node_local, self.node_rank = (
-            Votes(),
-            Votes(),
-            Votes(),
-            Votes(),
-            Votes(),
-        )
+        self.pid_rank, self.rank_host, self.rank_local = Votes(), Votes(), Votes()
+        self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
         self.task_is_rank = self._tasks()
         self.one_node = self._one_node()
         for one in seen.statements:
@@ -42,6 +42,8 @@ class RankMaps:
         self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
         self._rank = {s: self._by_evidence(s) for s in seen.order}
         self._spread()
+        self._inferred: list[tuple[int, str, int]] = []
+        self.blocks = self._find_blocks()
         self._starts = self._node_starts()
         for s in seen.order:
             if self._rank[s] is None:
@@ -64,7 +66,8 @@ class RankMaps:
         rank = self._rank.get(source_id)
         if claimed is not None or rank is None:
             return claimed
-        return self.rank_local.best_int(rank)
+        found = self.rank_local.best_int(rank)
+        return found if found is not None else rank if self.one_node else None
 
     def node_rank_of(self, source_id: int) -> int | None:
         """The rank of the node that a source belongs to."""
@@ -72,8 +75,18 @@ class RankMaps:
         for key in (("source", str(source_id)), ("host", host)):
             if (found := self.node_rank.best_int(key)) is not None:
                 return found
-        task = self._seen.claims[source_id].task
-        return task if task is not None and not self.task_is_rank else self._seen.claims[source_id].node_rank
+        claims = self._seen.claims[source_id]
+        if claims.task is not None and not self.task_is_rank:
+            return claims.task
+        if claims.node_rank is not None or claims.role is None or claims.index is None:
+            return claims.node_rank
+        return claims.index + (1 if claims.role == "worker" and self._has_master(claims.pod or "") else 0)
+
+    def _has_master(self, pod: str) -> bool:
+        """Whether the job of a worker pod has a master, which then is node 0."""
+        job = pod.rpartition("-worker-")[0]
+        pods = {one.pod for one in self._seen.statements} | {claims.pod for claims in self._seen.claims.values()}
+        return f"{job}-master-0" in pods
 
     # look-ups
 
@@ -94,33 +107,34 @@ class RankMaps:
                 return start + local_rank
         return local_rank if self.one_node and (self.world is None or local_rank < self.world) else None
 
+    def host_of_task(self, task: int) -> str | None:
+        """The host of a Slurm task, where the scheduler names both, or where tasks are nodes."""
+        found = self.task_host.best_str(task)
+        if found is not None or self.task_is_rank:
+            return found
+        hosts = {
+            str(key[1])
+            for key in self.node_rank.keys()  # noqa: SIM118
+            if isinstance(key, tuple) and key[0] == "host" and self.node_rank.best_int(key) == task
+        }
+        return hosts.pop() if len(hosts) == 1 else None
+
+    def ranks_by_pid(self, source_id: int) -> frozenset[int]:
+        """Ranks whose processes speak in a source."""
+        found = {
+            self.rank_of_pid(source_id, self._seen.names.short(key.host) or self._hosts.of(source_id), key.pid)
+            for key in self._seen.keys[source_id]
+            if key.pid is not None
+        }
+        return frozenset(rank for rank in found if rank is not None)
+
     def host_of(self, rank: int) -> str | None:
         """The host of a rank."""
         return self.rank_host.best_str(rank)
 
-    def fill_hosts(self) -> list[tuple[int, str, int, int]]:
-        """(rank, host, local rank, witness) of ranks that nothing places, where arithmetic does."""
-        if self.world is None:
-            return []
-        size = self._local_world(self._starts)
-        witness = self._seen.order[0]
-        placed = {rank: host for rank in range(self.world) if (host := self.host_of(rank)) is not None}
-        found = [
-            (start + local, node[1], local, witness)
-            for node, start in sorted(self._starts.items())
-            if node[0] == "host" and size is not None
-            for local in range(size)
-            if start + local < self.world and start + local not in placed
-        ]
-        if found or size is None or self.world % size:
-            return found
-        blocks = {rank // size for rank in placed}
-        hosts = self._hosts.named(node_logs=True) - set(placed.values())
-        empty = sorted(set(range(self.world // size)) - blocks)
-        if len(empty) == 1 and len(hosts) == 1 and len(set(placed.values())) == len(blocks):
-            host = next(iter(hosts))
-            return [(empty[0] * size + local, host, local, witness) for local in range(size)]
-        return []
+    def inferred(self) -> list[tuple[int, str, int]]:
+        """(rank, host, local rank) of ranks that no line places and that lie in the block of a host."""
+        return list(self._inferred)
 
     def split_hosts(self) -> list[tuple[int, tuple[str, ...]]]:
         """Ranks that are placed on several hosts with equal right."""
@@ -148,6 +162,8 @@ class RankMaps:
                 disagree += one.task != one.rank
         if agree or disagree:
             return agree > disagree
+        if any(LAUNCHERS.search(one.head) for one in seen.sources.values()):
+            return False
         if self.world is not None:
             tasks = [claims.task for claims in seen.claims.values()] + [one.task for one in seen.statements]
             return max((task for task in tasks if task is not None), default=-1) + 1 == self.world
@@ -160,11 +176,22 @@ class RankMaps:
             return False
         if any(one.rank != one.local_rank for one in statements if one.rank is not None and one.local_rank is not None):
             return False
+        if len(self._machines()) > 1 or self._hosts.remote:
+            return False
         hosts = self._hosts.named(node_logs=False) | {
             one.host for one in statements if one.host is not None and one.rank is not None
         }
         trees = {claims.tree for claims in self._seen.claims.values() if claims.tree}
         return len(hosts) <= 1 and len(trees) <= 1 and (self.world is None or self.world <= NODE_LIMIT)
+
+    def _machines(self) -> set[str]:
+        """Hosts that speak, names of one machine counted once."""
+        first: dict[str, str] = {}
+        pairs = [(alias.host, alias.alias) for alias in self._hosts.aliases]
+        pairs += [(one.host, one.alias) for one in self._seen.statements if one.host and one.alias]
+        for host, alias in sorted(pairs):
+            first.setdefault(alias, first.get(host, host))
+        return {first.get(host, host) for host in self._hosts.named(node_logs=True)}
 
     def _nodes(self, source_id: int, host: str | None) -> list[Node]:
         """Keys under which local ranks are looked up, the narrowest first."""
@@ -181,6 +208,8 @@ class RankMaps:
         source_host = self._hosts.of(one.source_id)
         speaks_for_node = one.own or one.how in ("rendezvous", "launcher-table")
         host = one.host or (one.said_host if one.own else None) or (source_host if speaks_for_node else None)
+        if one.task is not None:
+            self.task_host.count(one.task, one.host, one.how)
         rank = one.rank
         if rank is None and one.task is not None and self.task_is_rank:
             rank = one.task
@@ -286,11 +315,16 @@ class RankMaps:
             found = by_tree.get(self._seen.claims[s].tree or "", set())
             if len(found) == 1:
                 self._hosts.put(s, next(iter(found)))
-        named = self._hosts.named(node_logs=False) or self._hosts.named(node_logs=True)
+        named = self._hosts.named(node_logs=False) | set(self._rank_hosts()) or self._hosts.named(node_logs=True)
         if self.one_node and len(named) == 1:
             for s in self._seen.order:
                 if self._seen.claims[s].kind not in ("scheduler", "events"):
                     self._hosts.put(s, next(iter(named)))
+
+    def _rank_hosts(self) -> Iterator[str]:
+        for rank in self.rank_host.keys():  # noqa: SIM118
+            if (host := self.rank_host.best_str(rank)) is not None:
+                yield host
 
     def _node_starts(self) -> dict[Node, int]:
         """The first rank of each node, from known pairs of rank and local rank, else from its node rank."""
@@ -300,23 +334,52 @@ class RankMaps:
             if rank is not None:
                 pairs.append((node, rank, local_rank))
         starts = offsets(pairs)
-        size = self._local_world(starts)
-        if size is not None:
+        for host, start in self.blocks.starts.items():
+            starts.setdefault(("host", host), start)
+        if self.blocks.size is not None:
             for s in self._seen.order:
                 node_rank = self.node_rank_of(s)
                 for node in self._nodes(s, self._hosts.of(s)):
                     if node_rank is not None and node not in starts:
-                        starts[node] = node_rank * size
+                        starts[node] = node_rank * self.blocks.size
         return starts
+
+    def _find_blocks(self) -> Blocks:
+        """Blocks of ranks by host; ranks that nothing places get the host of their block."""
+        ranks: dict[str, set[int]] = defaultdict(set)
+        for rank in self.rank_host.keys():  # noqa: SIM118
+            host = self.rank_host.best_str(rank)
+            if isinstance(rank, int) and host is not None:
+                ranks[host].add(rank)
+        node_ranks: dict[str, int] = {}
+        for s in self._seen.order:
+            host, node_rank = self._hosts.of(s), self.node_rank_of(s)
+            if host is not None and node_rank is not None:
+                node_ranks.setdefault(host, node_rank)
+        for key in self.node_rank.keys():  # noqa: SIM118
+            if isinstance(key, tuple) and key[0] == "host" and (found := self.node_rank.sure_int(key)) is not None:
+                node_ranks.setdefault(str(key[1]), found)
+        sizes = {one.local_world for one in self._seen.statements if one.local_world}
+        idle = self._hosts.named(node_logs=False) | set(self._pods(ranks))
+        blocks = blocks_of(ranks, node_ranks, idle, sizes if len(sizes) == 1 else set(), self.world)
+        for host in sorted(blocks.starts):
+            for rank in blocks.ranks_of(host):
+                local = blocks.local_rank(host, rank)
+                if local is None or (self.world is not None and rank >= self.world):
+                    continue
+                self.rank_local.count(rank, local, "inferred")
+                if self.host_of(rank) is None:
+                    self.rank_host.count(rank, host, "inferred")
+                    self._inferred.append((rank, host, local))
+        return blocks
+
+    def _pods(self, known: Mapping[str, set[int]]) -> Iterator[str]:
+        """Pods of a job of which some pods are known to carry ranks, told by the beginning of their names."""
+        begins = {match["job"] for host in known if (match := POD_NAME.match(host))}
+        for one in self._seen.statements:
+            match = POD_NAME.match(one.pod or "")
+            if match and match["job"] in begins:
+                yield match[0]
 
     def _node_keys(self) -> Sequence[tuple[Node, int]]:
         return [key for key in self.node_local.keys() if isinstance(key, tuple)]  # noqa: SIM118
-
-    def _local_world(self, starts: Mapping[Node, int]) -> int | None:
-        """Ranks of each node, where it is said or follows from the distance of the first ranks of hosts."""
-        said = {one.local_world for one in self._seen.statements if one.local_world}
-        if said:
-            return said.pop() if len(said) == 1 else None
-        firsts = sorted({start for node, start in starts.items() if node[0] == "host"})
-        steps = {later - earlier for earlier, later in pairwise(firsts)}
-        return steps.pop() if len(steps) == 1 and firsts[0] == 0 else None

@@ -27,6 +27,7 @@ class PathClaims:
     stream: str | None = None
     pid: int | None = None
     pod: str | None = None
+    role: str | None = None
     container: str | None = None
     address: str | None = None
     jobid: str | None = None
@@ -149,7 +150,8 @@ def claims_of(path: str) -> PathClaims:
         text["pod"] = match["pod"]
         if match["container"]:
             text["container"] = match["container"]
-        if match["role"] in ("worker", "node-0"):
+        text["role"] = match["role"]
+        if match["role"] != "launcher":
             found["index"] = int(match["index"])
     if "stream" not in text:
         lower = base.lower()
@@ -165,7 +167,7 @@ def claims_of(path: str) -> PathClaims:
         if word.search(base):
             text["kind"] = kind
             break
-    hosts.extend(_host_candidates(parts, base, "pod" in text, "rank" in found))
+    hosts.extend(_host_candidates(parts, base, "pod" in text, bool(found.keys() & {"rank", "task", "local_rank"})))
     return PathClaims(
         rank=found.get("rank"),
         local_rank=found.get("local_rank"),
@@ -176,6 +178,7 @@ def claims_of(path: str) -> PathClaims:
         stream=text.get("stream"),
         pid=found.get("pid"),
         pod=text.get("pod"),
+        role=text.get("role"),
         container=text.get("container"),
         address=text.get("address"),
         jobid=text.get("jobid"),

@@ -11,7 +11,7 @@ import polars as pl
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of
-from firstfault.ingest.identity_statements import Statement
+from firstfault.ingest.identity_statements import Statement, is_address
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
 
@@ -96,6 +96,8 @@ class SourceHosts:
         self._seen = seen
         self.aliases: list[Alias] = []
         self.problems: list[tuple[int, DumpProblem]] = []
+        self.remote = False
+        """Whether some source names the hosts of other nodes only, so that its own node has no name."""
         self._spoken: dict[int, Counter[str]] = {}
         for source_id in seen.order:
             votes: Counter[str] = Counter()
@@ -132,6 +134,8 @@ class SourceHosts:
         stated = {one.host for one in seen.own.get(s, ()) if one.host}
         if len(lines) == 1:
             host: str | None = next(iter(lines))
+            if self._remote_only(s, str(host)):
+                host, self.remote = None, True
         elif lines:
             host = self._major(lines) if seen.claims[s].rank is not None else None
         else:
@@ -144,6 +148,14 @@ class SourceHosts:
         if pod is not None and host is not None and pod != host:
             self.aliases.append(Alias(pod, host, s, 1, "path"))
         return host
+
+    def _remote_only(self, s: int, host: str) -> bool:
+        """Whether an address is named for processes of another node only: Ray leaves the driver's own node out."""
+        if not is_address(host):
+            return False
+        keys = [key for key in self._seen.keys[s] if key.pid is not None]
+        remote = {key.pid for key in keys if key.host is not None}
+        return bool({key.pid for key in keys if key.host is None} - remote)
 
     @staticmethod
     def _major(lines: Counter[str]) -> str | None:

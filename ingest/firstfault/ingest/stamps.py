@@ -27,6 +27,7 @@ BASE_YEAR = 1972
 NO_OFFSET = -(1 << 31)
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WIDTH = 40
+_SMALL = 256  # texts below which a loop is faster than columns
 
 
 class StampKind(IntEnum):
@@ -60,12 +61,14 @@ class _Text:
     """Texts of one column as a matrix of bytes, with the length of each."""
 
     def __init__(self, texts: pl.Series) -> None:
-        short = texts.str.slice(0, _WIDTH)
-        self.length = short.str.len_bytes().to_numpy().astype(np.int64)
-        padded = short.str.pad_end(_WIDTH, " ")
-        raw = padded.str.join("").item().encode()
-        if len(raw) != len(texts) * _WIDTH:
-            raw = padded.str.replace_all(r"[^\x00-\x7f]", "?").str.join("").item().encode()
+        if len(texts) < _SMALL:
+            short = [text.encode("ascii", "replace")[:_WIDTH] for text in texts.to_list()]
+            self.length = np.array([len(text) for text in short], dtype=np.int64)
+            raw = b"".join(text.ljust(_WIDTH) for text in short)
+        else:
+            plain = texts if texts.str.len_bytes().sum() == texts.str.len_chars().sum() else texts.str.replace_all(r"[^\x00-\x7f]", "?")
+            self.length = plain.str.len_bytes().to_numpy().astype(np.int64).clip(max=_WIDTH)
+            raw = plain.str.slice(0, _WIDTH).str.pad_end(_WIDTH, " ").str.join("").item().encode()
         self.rows: Bytes = np.frombuffer(raw, dtype=np.uint8).reshape(len(texts), _WIDTH)
         self.index = np.arange(len(texts))
 
