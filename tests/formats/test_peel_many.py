@@ -55,7 +55,7 @@ def test_each_line_follows_its_own_source(formats: Formats) -> None:
     assert got.select("rank", "local_rank", "message").rows() == [(3, None, "x"), (None, 3, " x")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(lines=st.lists(LINES, min_size=1, max_size=20), trust=st.booleans())
 def test_any_lines(formats: Formats, lines: list[str], trust: bool) -> None:
     same(formats, lines, trusting(formats) if trust else PLAIN)

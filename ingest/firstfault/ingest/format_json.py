@@ -39,6 +39,11 @@ def wanted(one: LineFormat, texts: pl.Series) -> pl.Series:
 
 def extract(one: LineFormat, texts: pl.Series) -> pl.DataFrame:
     """The fields of the format; `rest` is the message, null where the line is not such an object."""
+    good = wanted(one, texts)
+    if not good.any():
+        return pl.DataFrame({"rest": pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))})
+    if not good.all():
+        texts = pl.select(pl.when(good).then(texts)).to_series()
     columns = {name: _first(texts, paths) for name, paths in one.keys.items() if name != "message"}
     if "message" in one.keys:
         rest = _message(_first(texts, one.keys["message"]))
@@ -52,7 +57,7 @@ def _first(texts: pl.Series, paths: tuple[str, ...]) -> pl.Series:
     out = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
     for keys in paths:
         path, key, pattern = json_path(keys)
-        there = texts.str.contains(key, literal=True) & out.is_null()
+        there = texts.str.contains(key, literal=True).fill_null(value=False) & out.is_null()
         if not there.any():
             continue
         values = texts if there.all() else pl.select(pl.when(there).then(texts)).to_series()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import format_json, stamps
 from .format_load import JSON_START
 from .format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
-from .format_front import WIDTH, masks_of, table_of, text_of, windows
+from .format_front import masks_of, table_of, text_of, windows
 from .format_regex import REST, for_polars, groups_of, has_rest
 from .format_text import clean
 from .format_words import LEVELS, LEVEL_OF, PRIORITY, base_name
@@ -60,6 +60,11 @@ def names_place(one: LineFormat) -> bool:
 
 def _front_pattern(one: LineFormat) -> str:
     return JSON_START if one.kind is FormatKind.JSON else one.regex
+
+
+def _telling(table: NDArray[np.bool_]) -> list[tuple[int, NDArray[np.bool_]]]:
+    """The places of a line that tell something, with the bytes that may stand there."""
+    return [(column, allowed) for column, allowed in enumerate(table) if not allowed.all()]
 
 
 def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
@@ -150,7 +155,7 @@ class Peeler:
         # formats believed because of the file come before those that are always on
         front = [place for place, one in enumerate(formats) if one.kind in FRONT]
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
-        self.tables = {place: table_of(_front_pattern(formats[place])) for place in self.front}
+        self.tables = {place: _telling(table_of(_front_pattern(formats[place]))) for place in self.front}
         self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
         open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
@@ -204,7 +209,7 @@ class Peeler:
         window = windows(current)
         left = np.ones(len(active), dtype=np.bool_)
         present = [sum(1 << int(byte) for byte in np.unique(window[:, column])) for column in range(GLANCE)]
-        closed = state.closed[active]
+        open_ = ~state.closed[active]
         for place in self.front:
             one = self.formats[place]
             if not all(map(and_, self.firsts[place], present)):
@@ -212,22 +217,19 @@ class Peeler:
             believed = trusted.get(place)
             if believed is not None and not believed.any():
                 continue
-            good = self.tables[place][0][window[:, 0]] & left
-            if one.kind is not FormatKind.TAG:
-                good &= ~closed
-            rows = np.flatnonzero(good)
-            if believed is not None and len(rows) and source_of is not None:
+            rows = np.flatnonzero(left if one.kind is FormatKind.TAG else left & open_)
+            for column, allowed in self.tables[place]:
+                rows = rows[allowed[window[rows, column]]]
+                if not len(rows):
+                    break
+            if not len(rows):
+                continue
+            if believed is not None and source_of is not None:
                 rows = rows[believed[source_of[active[rows]]]]
             bit = self.bits.get(place)
             if bit is not None and len(rows):
                 spent = state.used[active[rows], bit // 64] >> np.uint64(bit % 64) & np.uint64(1)
                 rows = rows[spent == 0]
-            for column in range(1, WIDTH):
-                if not len(rows):
-                    break
-                allowed = self.tables[place][column]
-                if not allowed.all():
-                    rows = rows[allowed[window[rows, column]]]
             if not len(rows):
                 continue
             got = self._extract(state, place, active[rows], current.gather(rows))
