@@ -6,6 +6,7 @@ capture names of docs/captures.md. Whether sentences are there and links lead so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ _PATTERN_KEYS = frozenset(("id", "regex", "program", "versions", "weak", "names_
 _EXAMPLE_KEYS = frozenset(("line", "pattern", "captures", "why", "source"))
 _FACT_KEYS = frozenset(("id", "event", "regex", "note", "match", "no_match"))
 _CLASS_KEYS = frozenset(("id", "group", "title", "owner", "restart", "first_commands", "observe"))
+_SLUG = re.compile(r"[a-z][a-z0-9-]{0,79}")
 _WORDS = {
     "role": frozenset(Role),
     "scope": frozenset(Scope),
@@ -71,6 +73,7 @@ class Reader:
         table = self.document
         self._unknown(table, ENTRY_KEYS)
         self._required(table, _ENTRY_REQUIRED)
+        self._slug(table)
         texts = {key: self._text(table, key) for key in _TEXT}
         lists = {key: self._texts(table, key) for key in _TEXTS}
         words = {key: self._word(table, key) for key in ("role", "scope", "event", "status") if key in table}
@@ -122,6 +125,7 @@ class Reader:
             before = len(self.faults)
             self._unknown(one, _FACT_KEYS, "fact", index)
             self._required(one, ("id", "event", "regex"), "fact", index)
+            self._slug(one, "fact", index)
             regex = self._text(one, "regex", "fact", index)
             self._regex(regex, "fact", index)
             event = self._word(one, "event", "fact", index)
@@ -224,6 +228,18 @@ class Reader:
             if table.get(key) in (None, "", []):
                 what = f"{key!r} is missing or empty"
                 self.fault(what, "nothing works without it", f"add {key} = ...", key, within, at)
+
+    def _slug(self, table: dict[str, Any], within: str = "", at: int = 0) -> None:
+        value = self._text(table, "id", within, at)
+        if value and not _SLUG.fullmatch(value):
+            self.fault(
+                f"the id {value!r} is no plain name",
+                "ids become file names, links and labels",
+                "use lower-case letters, digits and '-', at most 80 characters, a letter first",
+                "id",
+                within,
+                at,
+            )
 
     def _wrong_kind(self, key: str, kind: str, within: str, at: int) -> None:
         self.fault(f"{key!r} must be {kind}", "it is shown or used as such", "change the value", key, within, at)
