@@ -113,7 +113,8 @@ def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: F
     peeled = formats.peel_many(raw, list(kinds), numbers[part_of])
     about = pl.col("about").fill_null(False)
     writer = [pl.when(about).then(None).otherwise(pl.col(name)).alias(name) for name in _PLACE]
-    return peeled.with_columns(writer).select(COLUMNS)
+    # a pod or an address in front of a line is where it was written, too
+    return peeled.with_columns(writer).with_columns(host=pl.coalesce("host", "pod", "ip")).select(COLUMNS)
 
 
 def _errors(frame: pl.DataFrame) -> list[tuple[int, SignalRow]]:
