@@ -22,7 +22,6 @@ COLUMNS = (
     "stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s", "collect_ns", "level", "host", "rank", "local_rank",
     "task", "pid", "gpu", "format", "message",
 )  # fmt: skip
-_PLACE = ("host", "rank", "local_rank", "task", "pid", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +106,12 @@ def _bounded(raw: pl.Series, bound: int) -> tuple[pl.Series, list[int]]:
 
 
 def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: Formats) -> pl.DataFrame:
-    """Header columns and messages. Where a message only speaks about a rank or host, that is not who wrote the line."""
+    """Header columns and messages."""
     kinds: dict[SourceFormat, int] = {}
     numbers = np.array([kinds.setdefault(part.format, len(kinds)) for part in segments])
     peeled = formats.peel_many(raw, list(kinds), numbers[part_of])
-    about = pl.col("about").fill_null(False)
-    writer = [pl.when(about).then(None).otherwise(pl.col(name)).alias(name) for name in _PLACE]
     # a pod or an address in front of a line is where it was written, too
-    return peeled.with_columns(writer).with_columns(host=pl.coalesce("host", "pod", "ip")).select(COLUMNS)
+    return peeled.with_columns(host=pl.coalesce("host", "pod", "ip")).select(COLUMNS)
 
 
 def _errors(frame: pl.DataFrame) -> list[tuple[int, SignalRow]]:

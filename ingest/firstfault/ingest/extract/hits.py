@@ -20,6 +20,7 @@ from firstfault.ingest.frame import piece
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
+_MANY = 64
 PROGRESS = {"row": pl.Int64, "step": pl.Int64, "epoch": pl.Int64, "rank": pl.Int32}
 
 
@@ -69,6 +70,9 @@ def _signals(
     lines: Searched, at: Rows, rows: Rows, numbers: Numbers, formats: Formats, matcher: Matcher
 ) -> list[tuple[int, SignalRow]]:
     pieces = _pieces(lines, at, rows, formats)
+    if not pieces:
+        keep = _likely(lines.frame["message"], rows, numbers, matcher)
+        at, rows, numbers = at[keep], rows[keep], numbers[keep]
     own = owns(lines.frame, np.unique(rows))
     seen: set[tuple[int, int]] = set()
     found: list[tuple[int, SignalRow]] = []
@@ -83,6 +87,19 @@ def _signals(
             seen.add((row, number))
             found.append((row, _signal(number, matcher, message, captures, own[row][0])))
     return found
+
+
+def _likely(messages: pl.Series, rows: Rows, numbers: Numbers, matcher: Matcher) -> npt.NDArray[np.bool_]:
+    """Which candidates are worth the exact pattern: where one has very many, the column engine sorts them out first."""
+    keep = np.ones(len(rows), dtype=bool)
+    for number in np.flatnonzero(np.bincount(numbers) > _MANY).tolist():
+        mine = np.flatnonzero(numbers == number)
+        try:
+            found = messages.gather(pl.Series(rows[mine])).str.contains(matcher.patterns[number].regex)
+        except pl.exceptions.ComputeError:
+            continue
+        keep[mine] = found.fill_null(False).to_numpy()
+    return keep
 
 
 def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str], own: Own) -> SignalRow:

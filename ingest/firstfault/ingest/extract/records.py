@@ -47,13 +47,14 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """What a closed record says: the exception of a traceback, or one item of a failure table."""
+    """What a closed record says: the exception of a traceback (of a launcher with its table), or one item of a table."""
 
     line: int
     lines: list[int]
     captures: dict[str, str]
     text: str
     item: bool = False
+    table: bool = False
     own: Own = NOTHING
 
 
@@ -318,7 +319,16 @@ class RecordReader:
         if record.final is not None:
             if record.cause is not None:
                 record.captures["cause_line"] = str(record.cause)
-            self.failures.append(Failure(record.final, record.lines, record.captures, record.text, own=record.own))
+            self.failures.append(
+                Failure(
+                    record.final,
+                    record.lines,
+                    record.captures,
+                    record.text,
+                    table=record.table is not None,
+                    own=record.own,
+                )
+            )
             root = record.cause if record.cause is not None else record.final
             self._roots[key] = (root, record.lines[-1])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -116,9 +116,11 @@ def settle(state: SourceState, matcher: Matcher) -> None:
     for signal in state.signals:
         said.setdefault(signal.line, []).append(signal)
     by_line = {line: list(signals) for line, signals in said.items()}
+    state.failures = [_trimmed(failure, said) for failure in state.failures]
     for failure in state.failures:
         for line in failure.lines:
-            by_line.pop(line, None)
+            if line <= failure.line or failure.table:
+                by_line.pop(line, None)
     for failure in sorted(state.failures, key=lambda one: (one.line, one.item)):
         entries = [one for one in said.get(failure.line, []) if one.entry is not None and one.entry != _GENERIC]
         made = by_line.setdefault(failure.line, [])
@@ -138,6 +140,16 @@ def settle(state: SourceState, matcher: Matcher) -> None:
             "more lines of level ERROR that no entry explains are in `lines` only",
             count=left,
         )
+
+
+def _trimmed(failure: Failure, said: Mapping[int, list[SignalRow]]) -> Failure:
+    """The failure without lines behind its exception that say something of their own: they are no part of its message."""
+    if failure.table or failure.item:
+        return failure
+    foreign = [line for line in failure.lines if line > failure.line and line in said]
+    if not foreign:
+        return failure
+    return replace(failure, lines=[line for line in failure.lines if line < foreign[0]])
 
 
 def _bare_head(signal: SignalRow) -> bool:
