@@ -23,7 +23,8 @@ LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map(
 
 def row_of(one: Peeled) -> dict[str, object]:
     return {
-        **{name: getattr(one, name) for name in SCHEMA if name != "wrappers"},
+        **{name: getattr(one, name) for name in SCHEMA if name != "wrappers" and not name.startswith("about_")},
+        **{name: one.about.get(name.removeprefix("about_")) for name in SCHEMA if name.startswith("about_")},
         "wrappers": ",".join(one.wrappers) or None,
     }
 

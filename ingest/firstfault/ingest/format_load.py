@@ -19,10 +19,10 @@ from .format_model import FormatExample, FormatKind, LineFormat
 from .format_regex import for_line
 
 JSON_START = r"\{[ \t]*\x22"
-CACHE_VERSION = 3
+CACHE_VERSION = 5
 USER_FOLDERS = "FIRSTFAULT_FORMATS"
 _KEYS = {
-    "id", "kind", "title", "regex", "source", "notes", "trigger", "trust", "final", "sniff", "keys", "need", "match", "no_match",
+    "id", "kind", "title", "regex", "source", "notes", "trigger", "trust", "open", "own", "final", "sniff", "keys", "need", "match", "no_match",
 }  # fmt: skip
 
 
@@ -104,6 +104,8 @@ def _from_table(table: Mapping[str, Any], path: str) -> LineFormat:
             notes=table.get("notes", ""),
             trigger=table.get("trigger", ""),
             trust=table.get("trust", False),
+            open=table.get("open", False),
+            own=table.get("own", False),
             final=table.get("final", False),
             sniff=table.get("sniff", {}),
             keys={name: (paths,) if isinstance(paths, str) else tuple(paths) for name, paths in table.get("keys", {}).items()},
@@ -122,7 +124,7 @@ def _to_table(one: LineFormat) -> dict[str, Any]:
 
     return {
         "id": one.id, "kind": str(one.kind), "regex": one.regex, "title": one.title, "source": one.source,
-        "notes": one.notes, "trigger": one.trigger, "trust": one.trust, "final": one.final, "sniff": dict(one.sniff),
+        "notes": one.notes, "trigger": one.trigger, "trust": one.trust, "open": one.open, "own": one.own, "final": one.final, "sniff": dict(one.sniff),
         "keys": {name: list(paths) for name, paths in one.keys.items()}, "need": list(one.need),
         "match": [example(it) for it in one.match], "no_match": [example(it) for it in one.no_match],
         "path": one.path,

@@ -46,6 +46,8 @@ class LineFormat:
     notes: str = ""
     trigger: str = ""  # wider and cheaper pattern for the multi-pattern pass; the start of `regex` where empty
     trust: bool = False  # applies only in files where `sniff` found reason to believe it
+    open: bool = False  # of a header: another header or a wrapper may follow, this one was a collector's
+    own: bool = False  # of a detail: the places it names are the writer's own
     final: bool = False  # no tag may follow: what looks like one belongs to the message
     sniff: Mapping[str, Value] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # JSON: field to key paths, first that is there
@@ -101,17 +103,18 @@ class Peeled:
     ip: str | None = None
     mono_frac_ns: int | None = None
     mono_ns: int | None = None
-    about: bool = False  # host, rank, local rank, pid or gpu come from the message: the line is about them
+    step: int | None = None
+    about: Mapping[str, Value] = field(default_factory=dict)  # places that the message speaks of, not who wrote it
     format: str | None = None
     wrappers: tuple[str, ...] = ()
     fields: Mapping[str, Value] = field(default_factory=dict)
 
     def flat(self) -> dict[str, Value]:
         """Every field by its name, those of the message included."""
-        out: dict[str, Value] = dict(self.fields)
+        out: dict[str, Value] = {**self.about, **self.fields}
         for name in (
             "ts", "ts_collect", "level", "host", "rank", "local_rank", "task", "pid", "tid", "gpu", "pod",
-            "container", "stream", "ip", "mono_frac_ns", "message",
+            "container", "stream", "ip", "step", "mono_frac_ns", "message",
         ):
             value = getattr(self, name)
             if value is not None or name not in out:

@@ -39,8 +39,8 @@ class _Line:
             elif name in LEVEL_GROUPS:
                 self.known["level"] = level_of(name, value) or self.known.get("level")
             elif name in INT_COLUMNS:
-                number = int(value) if value.isascii() and value.isdigit() and len(value) < 19 else -1
-                if 0 <= number < (2**31 if name in SMALL else 2**63):
+                number = as_place(value, small=name in SMALL)
+                if number is not None:
                     self.known[name] = number
             elif name in TEXT_FIELDS:
                 self.known[name] = value
@@ -109,7 +109,7 @@ def peel(formats: Sequence[LineFormat], text: str, source: SourceFormat = PLAIN)
                 break
         else:
             break
-        if one.kind in (FormatKind.WRAPPER, FormatKind.JSON):
+        if one.kind in (FormatKind.WRAPPER, FormatKind.JSON) or one.open:
             used.add(one.id)
         else:
             closed = True
@@ -146,8 +146,9 @@ def _apply(one: LineFormat, line: _Line) -> bool:
     return True
 
 
-def _details(formats: Sequence[LineFormat], line: _Line) -> bool:
-    about = False
+def _details(formats: Sequence[LineFormat], line: _Line) -> dict[str, Value]:
+    """Takes what the message names; the places that it is about, where they are not the writer's own, are the result."""
+    about: dict[str, Value] = {}
     for one in formats:
         if one.kind is not FormatKind.DETAIL:
             continue
@@ -159,9 +160,10 @@ def _details(formats: Sequence[LineFormat], line: _Line) -> bool:
             if value is None:
                 continue
             if name in PLACE_FIELDS:
-                if name not in line.known:
-                    line.known[name] = value if name == "host" else int(value)
-                    about = True
+                places = line.known if one.own else about
+                number = value if name == "host" else as_place(value, small=name in SMALL)
+                if number is not None:
+                    places.setdefault(name, number)
             elif name.startswith("t_"):
                 if "ns" not in line.known:
                     line.take_stamp(name[2:], value)
@@ -170,7 +172,13 @@ def _details(formats: Sequence[LineFormat], line: _Line) -> bool:
     return about
 
 
-def _made(line: _Line, source: SourceFormat, about: bool) -> Peeled:
+def as_place(text: str, small: bool) -> int | None:
+    """A number that a column of the timeline can hold."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
+    return number if 0 <= number < (2**31 if small else 2**63) else None
+
+
+def _made(line: _Line, source: SourceFormat, about: dict[str, Value]) -> Peeled:
     known = line.known
     kind: StampKind = known.get("kind", StampKind.NONE)
     ns = known.get("ns")
@@ -189,6 +197,7 @@ def _made(line: _Line, source: SourceFormat, about: bool) -> Peeled:
         ts_collect=known.get("ts_collect"), level=known.get("level"), host=known.get("host"), rank=known.get("rank"),
         local_rank=known.get("local_rank"), task=known.get("task"), pid=known.get("pid"), tid=known.get("tid"),
         gpu=known.get("gpu"), pod=known.get("pod"), container=known.get("container"), stream=known.get("stream"),
-        ip=known.get("ip"), mono_frac_ns=known.get("mono_frac_ns"), mono_ns=known.get("mono_ns"), about=about,
+        ip=known.get("ip"), mono_frac_ns=known.get("mono_frac_ns"), mono_ns=known.get("mono_ns"),
+        step=known.get("step"), about=about,
         format=line.format, wrappers=tuple(line.wrappers), fields=line.fields,
     )  # fmt: skip

@@ -30,7 +30,7 @@ NONE = np.iinfo(np.int64).min
 MAX_ROUNDS = 12
 GLANCE = 4  # places at the start of a line that are compared for all lines together
 TEXT_FIELDS = ("host", "pod", "container", "stream", "ip")
-INT_COLUMNS = ("rank", "local_rank", "task", "pid", "tid", "gpu")
+INT_COLUMNS = ("rank", "local_rank", "task", "pid", "tid", "gpu", "step")
 SMALL = ("rank", "local_rank", "task", "gpu")
 OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
 FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
@@ -47,10 +47,11 @@ SCHEMA: dict[str, Any] = {
     "stamp_ns": pl.Int64, "stamp_kind": pl.String, "stamp_res_ns": pl.Int64, "utc_offset_s": pl.Int32,
     "collect_ns": pl.Int64, "mono_ns": pl.Int64, "mono_frac_ns": pl.Int64, "level": pl.String, "host": pl.String,
     "rank": pl.Int32, "local_rank": pl.Int32, "task": pl.Int32, "pid": pl.Int64, "tid": pl.Int64, "gpu": pl.Int32,
-    "pod": pl.String, "container": pl.String, "stream": pl.String, "ip": pl.String, "about": pl.Boolean,
-    "format": pl.String, "wrappers": pl.String, "message": pl.String,
+    "pod": pl.String, "container": pl.String, "stream": pl.String, "ip": pl.String, "step": pl.Int64,
+    "about_host": pl.String, "about_rank": pl.Int32, "about_local_rank": pl.Int32, "about_pid": pl.Int64,
+    "about_gpu": pl.Int32, "format": pl.String, "wrappers": pl.String, "message": pl.String,
 }  # fmt: skip
-"""Columns of `peel_many`."""
+"""Columns of `peel_many`. `about_*` are places that the message speaks of, where those are not the writer's own."""
 
 
 def names_place(one: LineFormat) -> bool:
@@ -92,11 +93,11 @@ class _State:
         self.frac = np.full(count, NONE, dtype=np.int64)
         self.level = np.full(count, -1, dtype=np.int8)
         self.ints = {name: np.full(count, NONE, dtype=np.int64) for name in INT_COLUMNS}
-        self.texts: dict[str, list[tuple[Rows, pl.Series]]] = {name: [] for name in TEXT_FIELDS}
+        self.texts: dict[str, list[tuple[Rows, pl.Series]]] = {name: [] for name in (*TEXT_FIELDS, "about_host")}
         self.messages: list[tuple[Rows, pl.Series]] = [(np.arange(count), lines)]
         self.format = np.full(count, -1, dtype=np.int32)
         self.chain = np.zeros(count, dtype=np.int32)
-        self.about = np.zeros(count, dtype=np.bool_)
+        self.about = {name: np.full(count, NONE, dtype=np.int64) for name in PLACE_FIELDS if name != "host"}
 
     def take_stamps(self, rows: Rows, found: stamps.Stamps) -> None:
         good = found.kind != StampKind.NONE
@@ -111,13 +112,23 @@ class _State:
         self.offset[at] = found.offset[good]
 
     def take_int(self, name: str, rows: Rows, values: pl.Series) -> None:
-        numbers = values.cast(pl.Int64, strict=False)
-        if numbers.null_count():
-            there = numbers.is_not_null()
-            numbers, rows = numbers.filter(there), rows[there.to_numpy()]
-        found = numbers.to_numpy()
-        good = (found >= 0) & (found < 2**31) if name in SMALL else found >= 0
-        self.ints[name][rows[good]] = found[good]
+        rows, found = _numbers(name, rows, values)
+        self.ints[name][rows] = found
+
+    def fill_place(self, name: str, rows: Rows, values: pl.Series, *, own: bool) -> None:
+        """A place that the message names, where nothing said it before."""
+        if name == "host":
+            field = "host" if own else "about_host"
+            done = np.zeros(self.count, dtype=np.bool_)
+            for before, _ in self.texts[field]:
+                done[before] = True
+            new = ~done[rows]
+            self.texts[field].append((rows[new], values.filter(pl.Series(new))))
+            return
+        rows, found = _numbers(name, rows, values)
+        into = self.ints[name] if own else self.about[name]
+        new = into[rows] == NONE
+        into[rows[new]] = found[new]
 
     def take_level(self, group: str, rows: Rows, values: pl.Series) -> None:
         kind, codes = LEVEL_CODES["pri" if group == "pri" else "word"]
@@ -126,6 +137,17 @@ class _State:
             there = words.is_not_null()
             words, rows = words.filter(there), rows[there.to_numpy()]
         self.level[rows] = codes[words.to_physical().to_numpy()]
+
+
+def _numbers(name: str, rows: Rows, values: pl.Series) -> tuple[Rows, Ints]:
+    """The values that are numbers which a column of the timeline can hold, and their rows."""
+    numbers = values.cast(pl.Int64, strict=False)
+    if numbers.null_count():
+        there = numbers.is_not_null()
+        numbers, rows = numbers.filter(there), rows[there.to_numpy()]
+    found = numbers.to_numpy()
+    good = (found >= 0) & (found < 2**31) if name in SMALL else found >= 0
+    return rows[good], found[good]
 
 
 def _assemble(pieces: list[tuple[Rows, pl.Series]], count: int) -> pl.Series:
@@ -157,7 +179,7 @@ class Peeler:
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
         self.tables = {place: _telling(table_of(_front_pattern(formats[place]))) for place in self.front}
         self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
-        open_ones = [place for place in self.front if formats[place].kind in OPEN]
+        open_ones = [place for place in self.front if formats[place].kind in OPEN or formats[place].open]
         self.bits = {place: number for number, place in enumerate(open_ones)}
         self.words = (len(open_ones) + 63) // 64 or 1
         details = [place for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)]
@@ -181,7 +203,7 @@ class Peeler:
             for place, rows, rest in self._round(state, current, active, trusted, source_of):
                 one = self.formats[place]
                 state.messages.append((rows, rest))
-                if one.kind in OPEN:
+                if place in self.bits:
                     bit = self.bits[place]
                     state.used[rows, bit // 64] |= np.uint64(1 << (bit % 64))
                 else:
@@ -327,7 +349,6 @@ class Peeler:
         if not len(hits):
             return
         some = message.gather(hits)
-        taken: dict[str, NDArray[np.bool_]] = {}
         for place, text in self.details.items():
             one = self.formats[place]
             pattern = for_polars(one.regex)
@@ -346,28 +367,11 @@ class Peeler:
                     if there.any():
                         state.take_stamps(rows[there], stamps.parse(table[column].filter(pl.Series(there)), name[2:]))
                     continue
-                if name not in PLACE_FIELDS:
-                    continue
-                done = taken.setdefault(name, self._filled(state, name))
-                there = table[column].is_not_null().to_numpy() & ~done[rows]
-                if not there.any():
-                    continue
-                values = table[column].filter(pl.Series(there))
-                if name == "host":
-                    state.texts["host"].append((rows[there], values))
-                else:
-                    state.take_int(name, rows[there], values)
-                done[rows[there]] = True
-                state.about[rows[there]] = True
-
-    @staticmethod
-    def _filled(state: _State, name: str) -> NDArray[np.bool_]:
-        if name != "host":
-            return state.ints[name] != NONE
-        out = np.zeros(state.count, dtype=np.bool_)
-        for rows, _ in state.texts["host"]:
-            out[rows] = True
-        return out
+                if name in PLACE_FIELDS:
+                    there = table[column].is_not_null()
+                    if there.any():
+                        values = table[column].filter(there)
+                        state.fill_place(name, rows[there.to_numpy()], values, own=one.own)
 
     def _frame(self, state: _State, message: pl.Series) -> pl.DataFrame:
         names = {0: ""}
@@ -375,7 +379,7 @@ class Peeler:
             names[code] = f"{names[parent]},{self.formats[place].id}".lstrip(",")
         numbers = {
             "stamp_ns": state.stamp, "stamp_res_ns": state.res, "collect_ns": state.collect, "mono_ns": state.mono,
-            "mono_frac_ns": state.frac, **state.ints,
+            "mono_frac_ns": state.frac, **state.ints, **{f"about_{name}": values for name, values in state.about.items()},
         }  # fmt: skip
         words: dict[str, tuple[NDArray[Any], list[str | None]]] = {
             "stamp_kind": (state.kind, [kind.word for kind in StampKind]),
@@ -387,7 +391,7 @@ class Peeler:
         frame = pl.DataFrame({
             **{name: pl.Series(values) for name, values in numbers.items()},
             **{name: pl.Series(codes.astype(np.int64)) for name, (codes, _) in words.items()},
-            "utc_offset_s": pl.Series(state.offset), "about": pl.Series(state.about), "message": message, **plain,
+            "utc_offset_s": pl.Series(state.offset), "message": message, **plain,
         })  # fmt: skip
         made = {name: pl.when(pl.col(name) != NONE).then(pl.col(name)) for name in numbers}
         made["utc_offset_s"] = pl.when(pl.col("utc_offset_s") != NO_OFFSET).then(pl.col("utc_offset_s"))

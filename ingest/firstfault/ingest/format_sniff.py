@@ -55,7 +55,7 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
 def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     """The labels of the lines that begin with the format, none where the file does not live up to its `sniff` table."""
     rule = one.sniff
-    pattern = for_line(one.regex)
+    pattern = for_line(str(rule.get("regex") or one.regex))
     share, least = float(rule.get("share") or 1.0), int(rule.get("least") or 1)
     labels: list[str] = []
     widths: set[int] = set()
