@@ -41,6 +41,7 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
         for frame in tables.lines(job, keep_text):
             with _shown(connection, part_lines=frame):
                 connection.execute(_statement("line_rows"))
+                connection.execute(_statement("near_late"))
                 connection.execute(_statement("near"))
     with _shown(connection, part_signals=signals, part_progress=progress):
         connection.execute(_statement("signal_rows"))

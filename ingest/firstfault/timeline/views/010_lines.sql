@@ -8,7 +8,8 @@ SELECT
     CASE
         WHEN c.clock IS NULL AND starts_with(s.clock, 'boot:') THEN NULL
         ELSE make_timestamptz(
-            (l.near_ns - 1000000000 * coalesce(l.utc_offset_s, c.utc_offset_s, s.utc_offset_s, 0) + coalesce(c.shift_ns, 0)) // 1000)
+            (l.near_ns - 1000000000::BIGINT * coalesce(l.utc_offset_s, c.utc_offset_s, s.utc_offset_s, 0) + coalesce(c.shift_ns, 0))
+            // 1000)
     END AS time,
     l.level AS level,
     l.host AS host,
