@@ -175,8 +175,9 @@ def _said(patterns: Mapping[str, T], sources: Sequence[SourceSeen]) -> dict[int,
 def _resolved(job: Job, summary: pl.DataFrame) -> pl.DataFrame:
     known = set(job.order)
     keys = [row for row in summary.select(KEYS).rows() if row[0] in known]
+    present = set(keys)
     bare = [(source_id, None, None, None, None, None) for source_id in job.order]
-    keys.extend(key for key in bare if key not in set(keys))
+    keys.extend(key for key in bare if key not in present)
     answers = [job.resolve(LineKey(s, host, rank, local, pid, task, 0, 0)) for s, host, rank, local, pid, task in keys]
     return pl.DataFrame(keys, schema=KEY_TYPES, orient="row").with_columns(
         pl.Series("k_host", [one.host for one in answers], dtype=pl.String),

@@ -57,6 +57,7 @@ class HostNames:
             if one.address and is_address(one.address) and not is_address(short):
                 self._named_by_address[one.address][short] += 1
         self._cache: dict[str, str] = {}
+        self._meant: dict[str, str | None] = {}
 
     def known(self) -> list[str]:
         """Names that lines use, in order."""
@@ -77,6 +78,11 @@ class HostNames:
 
     def of_candidate(self, candidate: str) -> str | None:
         """The known host that a part of a path means, if exactly one fits."""
+        if candidate not in self._meant:
+            self._meant[candidate] = self._fitting(candidate)
+        return self._meant[candidate]
+
+    def _fitting(self, candidate: str) -> str | None:
         names = [candidate]
         names.extend(candidate[len(p) :] for p in PREFIXES if candidate.startswith(p) and len(candidate) > len(p))
         for name in names:

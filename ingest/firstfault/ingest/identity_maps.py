@@ -35,11 +35,15 @@ class RankMaps:
         self._by_user = said_by_user
         self.pid_rank, self.rank_host, self.rank_local = Votes(), Votes(), Votes()
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
+        self._all_pods = {one.pod for one in seen.statements} | {claims.pod for claims in seen.claims.values()}
         self.task_is_rank = self._tasks()
         self.one_node = self._one_node()
         for one in seen.statements:
             self._take(one)
         self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
+        alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
+        self._file_for_each = world is not None and world > 1 and alone >= set(range(world))
+        """Whether every rank of the job is the only one that some file names."""
         self._rank = {s: self._by_evidence(s) for s in seen.order}
         self._spread()
         self._inferred: list[tuple[int, str, int]] = []
@@ -84,9 +88,7 @@ class RankMaps:
 
     def _has_master(self, pod: str) -> bool:
         """Whether the job of a worker pod has a master, which then is node 0."""
-        job = pod.rpartition("-worker-")[0]
-        pods = {one.pod for one in self._seen.statements} | {claims.pod for claims in self._seen.claims.values()}
-        return f"{job}-master-0" in pods
+        return f"{pod.rpartition('-worker-')[0]}-master-0" in self._all_pods
 
     # look-ups
 
@@ -272,17 +274,14 @@ class RankMaps:
             return True
         if self._seen.is_node_log(s):
             return False
+        if self._seen.sources[s].reader_kind == "flight-recorder":
+            return True
         mine = [one for one in self._seen.own.get(s, ()) if one.rank == rank]
         writers = {(one.said_host, pid) for one in mine for pid in (one.pid, one.said_pid) if pid is not None}
         named = sum(
             key.count for key in keys if key.rank == rank or (self._seen.names.short(key.host), key.pid) in writers
         )
-        return self.world == 1 or named * 2 > sum(key.count for key in keys) or self._file_for_each()
-
-    def _file_for_each(self) -> bool:
-        """Whether every rank of the job is the only one that some file names."""
-        alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
-        return self.world is not None and self.world > 1 and alone >= set(range(self.world))
+        return self.world == 1 or named * 2 > sum(key.count for key in keys) or self._file_for_each
 
     def _by_arithmetic(self, s: int) -> int | None:
         """The rank of a source of which only the local rank is known, from its node."""

@@ -193,8 +193,9 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
 
 def _of_dump(source_id: int, one: DumpIdentity) -> Statement:
     return Statement(
-        source_id, one.line, one.how, own=one.how == "host-name", rank=one.rank, host=one.host,
-        local_rank=one.local_rank, node_rank=one.node_rank, pid=one.pid, gpu=one.gpu, bus_id=one.bus_id, address=one.address, pod=one.pod, alias=one.alias, comm=one.comm,
+        source_id, one.line, one.how, own=one.how in ("host-name", "dump"), rank=one.rank, host=one.host,
+        local_rank=one.local_rank, node_rank=one.node_rank, pid=one.pid, gpu=one.gpu, bus_id=one.bus_id,
+        address=one.address, pod=one.pod, alias=one.alias, comm=one.comm,
         comm_rank=one.comm_rank, comm_size=one.comm_size, world_size=one.world_size, attempt=one.attempt,
     )  # fmt: skip
 

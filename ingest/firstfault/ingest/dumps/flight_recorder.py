@@ -19,6 +19,7 @@ from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpProblem,
 
 MARKS = (b"pg_config", b"collective_seq_id", b"profiling_name", b"pg_status", b"nccl_comm_state", b"time_created_ns")
 FILE_NAME = compiled(r"(?:^|/)[^/]*(?:nccl|comm_lib|fr)_trace_rank_(\d+)")
+LAST_NUMBER = compiled(r"(\d{1,7})(?:\.(?:json|pkl|pickle|dump|trace|bin))*(?:\.(?:gz|zst|xz|bz2))?$")
 KEEP_LAST = 8
 KEEP_OPEN = 64
 OP_NAMES = {
@@ -67,6 +68,8 @@ class FlightRecorder:
         entries = _entries(dump, text, problems)
         config = _config(dump)
         rank = ctx.rank if ctx.rank is not None else _int(dump.get("rank") if isinstance(dump, dict) else None)
+        if rank is None and (match := LAST_NUMBER.search(ctx.path)):
+            rank = int(match[1] or 0)  # whatever the prefix is called, PyTorch puts the global rank behind it
         if rank is None:
             problems.append(
                 DumpProblem("unknown-rank", "notice", "neither the name nor the dump says which rank it is")
