@@ -61,7 +61,13 @@ class Job:
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
         names = HostNames(counts, statements, (name for one in claims.values() for name in one.hosts))
         statements = [
-            replace(one, host=names.short(one.host), said_host=names.short(one.said_host)) for one in statements
+            replace(
+                one,
+                host=names.short(one.host),
+                said_host=names.short(one.said_host),
+                attempt=_attempt_at(one, claims[one.source_id].attempt, attempts.get(one.source_id, ())),
+            )
+            for one in statements
         ]
         self._local_prefix = _local_prefixes(statements)
         ranks = {one.rank for one in statements} | {one.rank for one in claims.values()}
@@ -242,6 +248,15 @@ class Job:
                     "identity-conflict", "notice", f"rank {key} is placed on several hosts: {', '.join(values)}"
                 ),
             )
+
+
+def _attempt_at(one: Statement, claimed: int | None, cuts: Sequence[Boundary]) -> int | None:
+    """The attempt that a statement belongs to, None where it may hold for all."""
+    if one.attempt is not None or claimed is not None:
+        return one.attempt if one.attempt is not None else claimed
+    return (
+        max((cut for cut in cuts if cut.line <= max(one.line, 1)), key=lambda cut: cut.line).attempt if cuts else None
+    )
 
 
 def _local_prefixes(statements: Sequence[Statement]) -> frozenset[int]:

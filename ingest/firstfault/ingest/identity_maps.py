@@ -35,6 +35,7 @@ class RankMaps:
         self._by_user = said_by_user
         self.pid_rank, self.rank_host, self.rank_local = Votes(), Votes(), Votes()
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
+        self._placed = Votes()
         self._all_pods = {one.pod for one in seen.statements} | {claims.pod for claims in seen.claims.values()}
         self.task_is_rank = self._tasks()
         self.one_node = self._one_node()
@@ -139,13 +140,13 @@ class RankMaps:
         return list(self._inferred)
 
     def split_hosts(self) -> list[tuple[int, tuple[str, ...]]]:
-        """Ranks that are placed on several hosts with equal right."""
-        found = []
-        for rank in self.rank_host.keys():  # noqa: SIM118
-            hosts = self.rank_host.values(rank)
-            if isinstance(rank, int) and len(hosts) > 1 and not self.rank_host.clear(rank):
-                found.append((rank, tuple(str(host) for host in hosts)))
-        return found
+        """Ranks that are placed on several hosts with equal right, in one attempt."""
+        found: dict[int, tuple[str, ...]] = {}
+        for key in self._placed.keys():  # noqa: SIM118
+            hosts = self._placed.values(key)
+            if isinstance(key, tuple) and len(hosts) > 1 and not self._placed.clear(key):
+                found.setdefault(key[0], tuple(str(host) for host in hosts))
+        return sorted(found.items())
 
     # how
 
@@ -223,6 +224,7 @@ class RankMaps:
         if rank is None or (self.world is not None and rank >= self.world):
             return
         self.rank_host.count(rank, host, one.how)
+        self._placed.count((rank, one.attempt), host, one.how)
         self.rank_local.count(rank, one.local_rank, one.how)
         for pid in sorted({one.pid, one.said_pid if one.own else None} - {None}, key=str):
             where = ("host", host) if host is not None else ("source", str(one.source_id))
