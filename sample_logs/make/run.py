@@ -5,7 +5,7 @@
     sudo /tmp/torch-env/bin/python sample_logs/make/run.py            # all jobs
     sudo /tmp/torch-env/bin/python sample_logs/make/run.py mute-rank6 # one
 
-Needs root, Linux, iproute2 and util-linux; libfaketime for the jobs with a wrong clock, openmpi-bin for mpirun.
+Needs root, Linux, iproute2 and util-linux; a C compiler for the jobs with a wrong clock.
 """
 
 from __future__ import annotations
