@@ -242,12 +242,48 @@ def test_a_start_line_that_is_printed_twice_is_no_restart() -> None:
     assert run(["rank0.log"], said).sources[0].attempt == 0
 
 
+def test_the_same_words_of_several_processes_are_no_restart() -> None:
+    said = [Said(0, n, captures={"ip": "10.0.0.7"}, pid=70 + n, host="n1") for n in range(1, 9)]
+    assert run(["train.log"], said).sources[0].attempt == 0
+
+
 def test_the_agent_that_restarts_its_workers_begins_an_attempt() -> None:
     text = "[default] Worker group FAILED. 3/3 attempts left; will restart worker group"
     frame = lines({"source_id": 0, "line": 5}, {"source_id": 0, "line": 6})
     got = run(["torchrun.log"], [Said(0, 5, text, event="agent-report")], frame)
     assert got.fill(frame)["attempt"].to_list() == [0, 1]
     assert got.sources[0].attempt is None
+
+
+def test_blocks_of_ranks_place_the_silent_ones() -> None:
+    paths = [f"pods/ft-{name}_trainer.log" for name in ("master-0", "worker-0", "worker-1", "worker-2")]
+    said = [
+        Said(source, 1, captures={"rank": str(rank), "local_rank": "0"}, event="exit")
+        for source, rank in ((0, 0), (1, 2), (3, 6))
+    ]
+    frame = lines(*({"source_id": n, "line": 1} for n in range(4)))
+    got = run(paths, [*said, Said(0, 9, captures={"world_size": "8", "rank": "1"})], frame)
+    inferred = {(one.rank, one.host, one.local_rank) for _, one in got.identities if one.how == "inferred"}
+    assert {(4, "ft-worker-1", 0), (5, "ft-worker-1", 1)} <= inferred
+    assert [got.sources[n].node_rank for n in range(4)] == [0, 1, 2, 3]
+    about = got.about(Said(3, 20, captures={"local_rank": "1", "child_pid": "9"}, event="exit"))
+    assert about == (7, 1, "ft-worker-2")
+
+
+def test_ranks_that_are_dealt_in_turn_are_not_taken_for_blocks() -> None:
+    said = [Said(0, n + 1, captures={"rank": str(n), "host": f"n{n % 2}"}, event="exit") for n in range(6)]
+    got = run(["mpirun.log"], [*said, Said(0, 9, captures={"world_size": "8", "rank": "0"})])
+    assert not [one for _, one in got.identities if one.how == "inferred"]
+
+
+def test_a_label_of_a_launcher_task_is_a_node() -> None:
+    sources = [SourceSeen(0, "slurm-88.out", b"0: W torch.distributed.run: x\n1: W torch.distributed.run: x\n")]
+    said = [Said(0, 5, captures={"host": "ft-03", "task": "0"}, event="exit")]
+    frame = lines({"source_id": 0, "line": 1, "task": 0}, {"source_id": 0, "line": 2, "task": 1})
+    got = identify(sources, said, summarise(frame))
+    filled = got.fill(frame)
+    assert filled["rank"].to_list() == [None, None]
+    assert filled["host"].to_list() == ["ft-03", None]
 
 
 def test_the_user_has_the_last_word() -> None:

@@ -84,6 +84,8 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         ):
             continue
         key = (one.fact, one.rank, one.local_rank, one.task)
+        if key[1:] == (None, None, None):
+            continue  # whose second start it would be, it does not say
         before = cursor.starts.get(key)
         if before is None:
             cursor.starts[key] = (0, row, one)
