@@ -62,6 +62,14 @@ def test_the_bytes_at_both_ends_of_a_text_are_looked_at() -> None:
     assert not fires(r"seq=\d", b"seq=None seq=")
 
 
+def test_blanks_between_a_text_and_what_follows_do_not_matter() -> None:
+    pattern = r"nan iterations:\s*[1-9]\d*"
+    assert fires(pattern, b"number of nan iterations:   3 |")
+    assert fires(pattern, b"number of nan iterations:3")
+    assert fires(pattern, b"number of nan iterations:" + b" " * 40 + b"3")
+    assert not fires(pattern, b"number of nan iterations:   0 |")
+
+
 def test_either_case_is_found_where_the_pattern_says_so() -> None:
     assert fires(r"(?i)out of memory", b"Out Of Memory")
     assert not fires(r"out of memory", b"Out Of Memory")

@@ -10,7 +10,7 @@ from firstfault.catalog.model import FALLBACK_ENTRIES, Entry, Event, Example, Fa
 from firstfault.catalog.problem import Reporter
 
 _PEACEFUL = frozenset(
-    (Event.IDENTITY, Event.PROGRESS, Event.COMPLETION, Event.CHECKPOINT, Event.START, Event.SYNC, Event.CLOCK)
+    (Event.IDENTITY, Event.PROGRESS, Event.COMPLETION, Event.CHECKPOINT, Event.START, Event.SYNC)
 )
 
 

@@ -138,13 +138,22 @@ def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, i
     )
 
 
-def _key(bare: list[_Bare]) -> str:
+def _code() -> bytes:
+    """What stands for the code that makes triggers, as it is when it is loaded."""
     digest = hashlib.sha256(version("hyperscan").encode())
     for module in (regex, triggers, textsearch):
         try:
             digest.update(Path(str(module.__file__)).read_bytes())
         except OSError:  # running from an archive
-            digest.update(b"\0")
+            digest.update(version("firstfault").encode())
+    return digest.digest()
+
+
+_CODE = _code()
+
+
+def _key(bare: list[_Bare]) -> str:
+    digest = hashlib.sha256(_CODE)
     for kind, name, pattern_id, expression, *_ in bare:
         digest.update("\0".join((kind, name, pattern_id, expression, "")).encode())
     return digest.hexdigest()[:32]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import hyperscan
 import numpy as np
 
-from firstfault.catalog.triggers import Text, Trigger
+from firstfault.catalog.triggers import BLANKS, Text, Trigger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,8 @@ _BLOCK = 512 * 1024
 _TAIL = 16 * 1024
 _HITS_PER_BLOCK = _BLOCK // 16  # more than this are a storm
 _NEWLINE = 10
+_BLANK = np.array([BLANKS >> byte & 1 for byte in range(256)], dtype=np.bool_)
+_BLANKS_SKIPPED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +36,32 @@ class _Tables:
     length: NDArray[np.int32]
     before: NDArray[np.int32]  # number of the set of bytes allowed there
     behind: NDArray[np.int32]
+    skip: NDArray[np.int32]  # 1 where blanks behind the text do not count
     sets: NDArray[np.bool_]
 
     def dump(self) -> bytes:
-        columns = [one.tobytes() for one in (self.first, self.pattern, self.length, self.before, self.behind)]
+        columns = [one.tobytes() for one in self._columns()]
         columns.append(np.packbits(self.sets, axis=1).tobytes())
         return b"".join(struct.pack("<I", len(column)) + column for column in columns)
+
+    def _columns(self) -> tuple[NDArray[np.int32], ...]:
+        return self.first, self.pattern, self.length, self.before, self.behind, self.skip
 
     @classmethod
     def parse(cls, dumped: bytes) -> _Tables:
         columns, at = [], 0
         while at < len(dumped):
-            (length,) = struct.unpack_from("<I", dumped, at)
-            columns.append(dumped[at + 4 : at + 4 + length])
-            at += 4 + length
-        first, pattern, length, before, behind = (np.frombuffer(column, dtype=np.int32) for column in columns[:-1])
-        sets = np.unpackbits(np.frombuffer(columns[-1], dtype=np.uint8).reshape(-1, 32), axis=1).view(np.bool_)
-        return cls(first, pattern, length, before, behind, sets)
+            (size,) = struct.unpack_from("<I", dumped, at)
+            columns.append(dumped[at + 4 : at + 4 + size])
+            at += 4 + size
+        first, pattern, length, before, behind, skip, packed = columns
+        sets = np.unpackbits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32), axis=1).view(np.bool_)
+        rows = [_numbers(column) for column in (first, pattern, length, before, behind, skip)]
+        return cls(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], sets)
+
+
+def _numbers(column: bytes) -> NDArray[np.int32]:
+    return np.frombuffer(column, dtype=np.int32)
 
 
 class TextSearch:
@@ -78,6 +89,7 @@ class TextSearch:
             np.array([len(one.text) for _, one in rows], dtype=np.int32),
             np.array([sets[one.before] for _, one in rows], dtype=np.int32),
             np.array([sets[one.behind] for _, one in rows], dtype=np.int32),
+            np.array([one.skip for _, one in rows], dtype=np.int32),
             np.array([[mask >> byte & 1 for byte in range(256)] for mask in sets], dtype=np.bool_).reshape(-1, 256),
         )
         return cls(texts, tables, _compile(texts))
@@ -90,13 +102,14 @@ class TextSearch:
     @classmethod
     def load(cls, texts: tuple[tuple[bytes, bool], ...], dumped: bytes) -> TextSearch | None:
         """What was dumped, None where it was compiled for another processor or version of the engine."""
-        (length,) = struct.unpack_from("<I", dumped)
         try:
+            (length,) = struct.unpack_from("<I", dumped)
+            tables = _Tables.parse(dumped[4 : 4 + length])
             database = hyperscan.loadb(dumped[4 + length :], hyperscan.HS_MODE_BLOCK)
             database.scratch = hyperscan.Scratch(database)
-        except hyperscan.HyperscanError:
+        except (hyperscan.HyperscanError, struct.error, ValueError):
             return None
-        return cls(texts, _Tables.parse(dumped[4 : 4 + length]), database)
+        return cls(texts, tables, database)
 
     @property
     def texts(self) -> tuple[tuple[bytes, bool], ...]:
@@ -142,9 +155,11 @@ class TextSearch:
         rows = np.repeat(table.first[texts] - np.cumsum(counts) + counts, counts) + np.arange(len(ends))
         if check and len(ends):
             starts = ends - table.length[rows]
+            places = _past_blanks(data, ends, table.skip[rows])
             before = np.where(starts > 0, data[np.maximum(starts - 1, 0)], _NEWLINE)
-            behind = np.where(ends < len(data), data[np.minimum(ends, len(data) - 1)], _NEWLINE)
-            fits = table.sets[table.before[rows], before] & table.sets[table.behind[rows], behind]
+            behind = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], _NEWLINE)
+            fits = table.sets[table.before[rows], before]
+            fits &= table.sets[table.behind[rows], behind] | ((table.skip[rows] == 1) & _BLANK[behind])
             ends, rows = ends[fits], rows[fits]
         packed = _ordered(ends << _NUMBER_BITS | table.pattern[rows])
         return packed >> _NUMBER_BITS, (packed & _NUMBER).astype(np.int32)
@@ -178,6 +193,18 @@ def _blocks(data: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
             stop += _TAIL
         yield start, min(stop, len(data))
         start = stop
+
+
+def _past_blanks(data: NDArray[np.uint8], ends: NDArray[np.int64], skip: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Where the first byte behind each text stands, without blanks where they are to be skipped (a few of them)."""
+    places = ends.copy()
+    if skip.any():
+        for _ in range(_BLANKS_SKIPPED):
+            more = _BLANK[data[np.minimum(places, len(data) - 1)]] & (skip == 1) & (places < len(data))
+            if not more.any():
+                break
+            places += more
+    return places
 
 
 def _ordered(packed: NDArray[np.int64]) -> NDArray[np.int64]:

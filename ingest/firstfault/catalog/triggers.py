@@ -24,39 +24,58 @@ ANY = (1 << 256) - 1
 SHORTEST = 3
 """A text of fewer bytes fires everywhere."""
 
-_LONGEST = 40
+_LONGEST = 120
 _ALTERNATIVES = 48
 _SMALL_CLASS = 4
-_COMMON = (
-    *(
-        b"error",
-        b"rank",
-        b"loss",
-        b"info",
-        b"warn",
-        b"nccl",
-        b"step",
-        b"process",
-        b"failed",
-        b"time",
-        b"python",
-        b"torch",
-    ),
-    *(b"worker", b"host", b"node", b"size", b"device", b"model", b"data", b"file", b"line", b"from", b"with", b"the "),
-    *(
-        b" in ",
-        b" to ",
-        b" of ",
-        b" is ",
-        b" on ",
-        b"exit",
-        b"code",
-        b"train",
-        b"cuda",
-        b"kernel",
-        b"server",
-        b"version",
-    ),
+_COMMON = tuple(
+    word.encode()
+    for word in (
+        *(
+            "iteration",
+            "checkpoint",
+            "distributed",
+            "completed",
+            "training",
+            "finished",
+            "elapsed",
+            "running",
+            "started",
+        ),
+        *("loading", "learning", "trainer", "setting", "default", "version", "process", "memory", "global", "python"),
+        *("kernel", "server", "worker", "device", "number", "failed", "socket", "saving", "total", "torch", "train"),
+        *(
+            "model",
+            "error",
+            "batch",
+            "epoch",
+            "scale",
+            "group",
+            "local",
+            "using",
+            "token",
+            "state",
+            "rank",
+            "loss",
+            "info",
+        ),
+        *(
+            "warn",
+            "nccl",
+            "step",
+            "time",
+            "host",
+            "node",
+            "size",
+            "data",
+            "file",
+            "line",
+            "from",
+            "with",
+            "code",
+            "cuda",
+        ),
+        *("norm", "grad", "the ", " in ", " to ", " of ", " is ", " on ", "gpu"),
+    )
 )
 """Words of ordinary lines: a text that consists of them says little."""
 
@@ -65,13 +84,15 @@ _COMMON = (
 class Text:
     """A text to look for, in either case where `folded`, with the sets of bytes that may stand before and behind it.
 
-    The end of the chunk counts as a line end. Where `folded`, the text is in lower case.
+    The end of the chunk counts as a line end. Where `folded`, the text is in lower case. Where `skip`, what counts
+    behind the text is the first byte that is no blank.
     """
 
     text: bytes
     folded: bool = False
     before: int = ANY
     behind: int = ANY
+    skip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,29 +175,36 @@ def _run(items: list[Node], start: int, stop: int, run: list[tuple[bytes, bool]]
         return
     texts = []
     for text, folded in run:
-        behind = _neighbours(items[stop:], text[-1], ahead=True) if len(text) <= _LONGEST else ANY
         before = _neighbours(items[:start][::-1], text[0], ahead=False)
-        texts.append(Text((text.lower() if folded else text)[:_LONGEST], folded, before, behind))
+        behind, skip = _behind(items[stop:], text[-1]) if len(text) <= _LONGEST else (ANY, False)
+        texts.append(Text((text.lower() if folded else text)[:_LONGEST], folded, before, behind, skip))
     yield _pruned(texts)
 
 
 def _pruned(texts: list[Text]) -> tuple[Text, ...]:
-    """The texts without those that hold another one of them, whose neighbours are widened for it."""
+    """The texts without those that hold another one of them, which then may have any neighbour at that side."""
     kept: list[Text] = []
     for one in sorted(texts, key=lambda text: (len(text.text), text.text, text.folded)):
         for at, other in enumerate(kept):
             place = (one.text.lower() if other.folded else one.text).find(other.text)
             if place >= 0 and (other.folded or not one.folded):
-                end = place + len(other.text)
-                before = 1 << one.text[place - 1] if place else one.before
-                behind = 1 << one.text[end] if end < len(one.text) else one.behind
-                if one.folded or other.folded:
-                    before, behind = ANY if place else before, ANY if end < len(one.text) else behind
-                kept[at] = replace(other, before=other.before | before, behind=other.behind | behind)
+                kept[at] = _widened(other, one, place)
                 break
         else:
             kept.append(one)
     return tuple(kept)
+
+
+def _widened(inner: Text, outer: Text, place: int) -> Text:
+    """`inner` with the neighbours that it has inside `outer` at this place."""
+    end = place + len(inner.text)
+    exact = not (inner.folded or outer.folded)
+    before, behind = outer.before, outer.behind if inner.skip == outer.skip else ANY
+    if place:
+        before = 1 << outer.text[place - 1] if exact else ANY
+    if end < len(outer.text):
+        behind = 1 << outer.text[end] if exact and not (inner.skip and BLANKS >> outer.text[end] & 1) else ANY
+    return replace(inner, before=inner.before | before, behind=inner.behind | behind)
 
 
 def _worth(texts: tuple[Text, ...]) -> float:
@@ -245,7 +273,18 @@ def _joined(heads: list[tuple[bytes, bool]], tails: list[tuple[bytes, bool]]) ->
 
 _ESCAPES = reduce(or_, (1 << byte for byte in b"mnrt"))  # ends of a colour code and of \\n, \\r, \\t in a JSON text
 _NO_WORD_BEFORE = ANY & ~WORD | _ESCAPES
+BLANKS = reduce(or_, (1 << byte for byte in b"\t\f\r "))
 _MESSAGE_END = reduce(or_, (1 << byte for byte in b"\t\n\r\x1b \"'\\,;|[](){}<>"))
+
+
+def _behind(items: list[Node], edge: int) -> tuple[int, bool]:
+    """The bytes that may follow a text, and whether blanks between the two do not count."""
+    match items:
+        case [Repeat(Atom(mask), _, _), *rest] if mask and not mask & ~BLANKS:
+            first = _neighbours(rest, edge, ahead=True)
+            if first != ANY and not any(isinstance(item, Boundary) for item in rest[:1]):
+                return first & ~BLANKS, True
+    return _neighbours(items, edge, ahead=True), False
 
 
 def _neighbours(items: list[Node], edge: int, ahead: bool) -> int:
