@@ -14,14 +14,12 @@ MOST = 4  # lines of evidence that one pattern gives in one file
 FORBIDDEN = re.compile(rb"/work/|/root/\.|/tmp/ff|\.pyenv|ff-torch")
 
 
-def neutral(data: bytes) -> bytes:
+def neutral(data: bytes, home: str) -> bytes:
     """The interpreter's own home becomes /usr/local; nothing else of the machine shows."""
-    for prefix in {sys.base_prefix, str(pathlib.Path(sys.base_prefix).resolve())}:
-        data = data.replace(prefix.encode(), b"/usr/local")
-    return data
+    return data.replace(home.encode(), b"/usr/local")
 
 
-def copy_logs(source: pathlib.Path, target: pathlib.Path, job: Job) -> None:
+def copy_logs(source: pathlib.Path, target: pathlib.Path, job: Job, home: str) -> None:
     """The logs that belong to the sample."""
     shutil.rmtree(target, ignore_errors=True)
     dropped = [
@@ -37,7 +35,7 @@ def copy_logs(source: pathlib.Path, target: pathlib.Path, job: Job) -> None:
             or place.parts[0].startswith(tuple(dropped))
         ):
             continue
-        data = neutral(path.read_bytes())
+        data = neutral(path.read_bytes(), home)
         if FORBIDDEN.search(data):
             raise SystemExit(f"{path}: a path of this machine is left: {FORBIDDEN.search(data)}")
         new = target / place

@@ -87,7 +87,15 @@ class Running:
             words += ["--log-dir=/var/log/train", "--tee=3"]
         elif job.layout == "tee":
             words += ["--redirects=3", "--tee=3"]
-        return [*words, *shlex.split(job.torchrun), "/opt/train/train.py", *shlex.split(job.train)]
+        words += shlex.split(job.torchrun)
+        if job.needs:  # older launchers know their options with underscores only
+            words = [
+                word.partition("=")[0].replace("-", "_").replace("__", "--", 1) + word[word.find("=") :] * ("=" in word)
+                if word.startswith("--")
+                else word
+                for word in words
+            ]
+        return [*words, "/opt/train/train.py", *shlex.split(job.train)]
 
     def text(self, host: int) -> str:
         """All that this host has logged so far."""
@@ -134,10 +142,10 @@ class Running:
         if self.job.shared_disk:
             subprocess.run(["umount", self.dir / "ckpt"], check=True)
 
-    def collect(self, target: pathlib.Path, torch: str) -> None:
+    def collect(self, target: pathlib.Path, torch: str, home: str) -> None:
         """Write the sample."""
         where = collect.places(self.dir)
-        collect.copy_logs(self.dir / "logs", target / "logs", self.job)
+        collect.copy_logs(self.dir / "logs", target / "logs", self.job, home)
         world = f"{len(self.job.hosts)} hosts with {self.job.nproc} ranks each"
         fault = "" if self.job.truth.failure_class == "none" and not self.job.faults else ", fault injected"
         collect.write_case(
@@ -178,18 +186,15 @@ def main() -> None:
         if job.needs not in envs:
             sys.stderr.write(f"{job.name}: skipped, needs --env {job.needs}=DIR\n")
             continue
-        version = subprocess.run(
-            [envs[job.needs] / "bin/python", "-c", "import torch; print(torch.__version__)"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        ask = "import sys, torch; print(torch.__version__.split('+')[0], sys.base_prefix)"
+        asked = subprocess.run([envs[job.needs] / "bin/python", "-c", ask], capture_output=True, text=True, check=True)
+        version, home = asked.stdout.split()
         running = Running(job, given.scratch, envs[job.needs])
         began = time.monotonic()
         if not given.collect_only:
             running.make()
             running.run()
-        running.collect(given.out / job.name, version.stdout.strip().split("+")[0])
+        running.collect(given.out / job.name, version, home)
         sys.stderr.write(f"{job.name}: {time.monotonic() - began:.0f} s\n")
 
 
