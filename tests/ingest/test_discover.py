@@ -28,7 +28,9 @@ def test_a_file_given_as_path_is_cited_by_its_name(read: Any, write: Any) -> Non
     assert made.column("SELECT path FROM lines") == ["rank0.log"]
 
 
-def test_paths_that_clash_are_told_apart_by_the_given_path(read: Any, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_that_clash_are_told_apart_by_the_given_path(
+    read: Any, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs = write({"a/rank0.log": "from a\n", "b/rank0.log": "from b\n"})
     monkeypatch.chdir(logs)
     made = read({}, "./a", "b")
@@ -38,7 +40,9 @@ def test_paths_that_clash_are_told_apart_by_the_given_path(read: Any, write: Any
     ]
 
 
-def test_files_of_the_same_name_given_alone_are_told_apart(read: Any, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_same_name_given_alone_are_told_apart(
+    read: Any, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs = write({"a/x.log": "from a\n", "b/x.log": "from b\n"})
     monkeypatch.chdir(logs)
     assert read({}, "a/x.log", "b/x.log").column("SELECT path FROM sources ORDER BY path") == ["a/x.log", "b/x.log"]
@@ -84,7 +88,10 @@ def test_what_is_no_file_is_skipped(read: Any, write: Any) -> None:
         os.chdir(here)
         listener.close()
     made = read()
-    assert made.rows("SELECT path, kind FROM problems ORDER BY path") == [("pipe", "not-a-file"), ("sock", "not-a-file")]
+    assert made.rows("SELECT path, kind FROM problems ORDER BY path") == [
+        ("pipe", "not-a-file"),
+        ("sock", "not-a-file"),
+    ]
 
 
 def test_a_missing_path_is_a_problem(read: Any, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from firstfault.ingest.frame import chunks, fold, frame, piece, series
 LOGGED = st.lists(
     st.one_of(
         st.binary(max_size=40),
-        st.sampled_from([b"\n", b"\r", b"\r\n", b"\0", b"\xff\xfe", b"\xe2\x82", "é€".encode(), b"\x1b[31m", b"x" * 70]),
+        st.sampled_from(
+            [b"\n", b"\r", b"\r\n", b"\0", b"\xff\xfe", b"\xe2\x82", "é€".encode(), b"\x1b[31m", b"x" * 70]
+        ),
     ),
     max_size=30,
 ).map(b"".join)
@@ -69,7 +71,9 @@ def test_any_bytes_become_valid_text(data: bytes) -> None:
         assert "\0" not in text
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\x1b\ufeff"), max_size=40), st.booleans())
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\x1b\ufeff"), max_size=40), st.booleans()
+)
 def test_wide_text_is_read_by_its_mark(text: str, big: bool) -> None:
     encoding = "utf-16-be" if big else "utf-16-le"
     data = ("\ufeff" + text + "\nsecond\n").encode(encoding)
@@ -79,7 +83,12 @@ def test_wide_text_is_read_by_its_mark(text: str, big: bool) -> None:
 
 
 def test_only_newlines_end_lines() -> None:
-    assert [text for _, _, text in framed("a\u2028b\x0bc\x85\nd\r\n\ne".encode())] == ["a\u2028b\x0bc\x85", "d", "", "e"]
+    assert [text for _, _, text in framed("a\u2028b\x0bc\x85\nd\r\n\ne".encode())] == [
+        "a\u2028b\x0bc\x85",
+        "d",
+        "",
+        "e",
+    ]
 
 
 def test_damage_is_shown_and_keeps_its_line() -> None:
@@ -109,7 +118,7 @@ def test_a_line_longer_than_a_chunk_keeps_both_ends_and_its_length() -> None:
         ("downloading\rdone", "done"),
         ("text\r   \r  ", "text"),
         ("plain", "plain"),
-        ("\r 12%|#| 12/100 [00:01<00:09, 9.5it/s][rank3]:[E512 10:11:12.715298746 x.cpp:6] boom", "[rank3]:[E512 10:11:12.715298746 x.cpp:6] boom"),
+        ("\r 12%|#| 12/100 [00:01<00:09, 9.5it/s][rank3]:[E x.cpp:6] boom", "[rank3]:[E x.cpp:6] boom"),
         ("12%|#| 12/100 [00:01<00:09, 9.5it/s]", "12%|#| 12/100 [00:01<00:09, 9.5it/s]"),
     ],
 )  # fmt: skip

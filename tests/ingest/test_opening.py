@@ -54,7 +54,7 @@ def test_members_behind_one_another_are_one_text(read: Any) -> None:
 def test_a_compressed_file_that_breaks_off_gives_what_it_has(read: Any, ending: str) -> None:
     import random
 
-    noise = "".join(f"{random.Random(number).random()}\n" for number in range(60_000))  # noqa: S311
+    noise = "".join(f"{random.Random(number).random()}\n" for number in range(60_000))
     packed = PACKERS[ending](noise.encode())
     made = read({f"a.log.{ending}": packed[: len(packed) // 2]})
     [(lines,)] = made.rows("SELECT lines FROM sources")

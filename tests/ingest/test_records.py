@@ -39,7 +39,10 @@ def test_a_traceback_is_one_signal_at_its_exception(read: Any) -> None:
 
 
 def test_ranks_of_one_file_are_separated_first(read: Any) -> None:
-    zero, one = prefixed(PLAIN, "[rank0]: "), prefixed(PLAIN.replace("KeyError: 'lr_scale'", "ValueError: bad"), "[rank1]: ")
+    zero, one = (
+        prefixed(PLAIN, "[rank0]: "),
+        prefixed(PLAIN.replace("KeyError: 'lr_scale'", "ValueError: bad"), "[rank1]: "),
+    )
     mixed = [line for pair in zip(zero, one, strict=True) for line in pair]
     made = read({"train.log": "\n".join(mixed) + "\n"})
     assert made.rows("SELECT line, first_line, rank, captures['exception'] FROM signal_rows ORDER BY line") == [
@@ -100,7 +103,9 @@ def test_a_traceback_at_the_end_of_a_growing_file(read: Any) -> None:
 
 
 def test_what_stands_behind_an_exception_keeps_its_own_signals(read: Any) -> None:
-    text = PLAIN + "slurmstepd: error: *** STEP 42.0 ON node-07 CANCELLED AT 2025-05-12T10:11:12 DUE TO TIME LIMIT ***\n"
+    text = (
+        PLAIN + "slurmstepd: error: *** STEP 42.0 ON node-07 CANCELLED AT 2025-05-12T10:11:12 DUE TO TIME LIMIT ***\n"
+    )
     made = read({"slurm-42.out": text})
     assert made.rows("SELECT line, last_line, class FROM signal_rows ORDER BY line") == [
         (7, 7, "python-exception"),
@@ -136,7 +141,7 @@ Root Cause (first observed failure):
   host      : gpu-a01.cluster.local
   rank      : 8 (local_rank: 0)
   exitcode  : 1 (pid: 10525)
-  error_file: /var/log/x/attempt_0/0/error.json
+  error_file: /x/0/error.json
   traceback : Traceback (most recent call last):
     File "/opt/train/train.py", line 53, in main
       scale = schedule["lr_scale"]
@@ -158,7 +163,10 @@ def test_each_failure_of_a_launchers_table_is_a_report_about_its_rank(read: Any,
     """)
     assert rows == [
         (15, "agent-report", 9, 1, "gpu-a01", "-15", "10529", "other", None, None, "2026-11-30 13:47:05"),
-        (28, "agent-report", 8, 0, "gpu-a01", "1", "10525", "first", "KeyError", "/var/log/x/attempt_0/0/error.json", "2026-11-30 13:47:02"),
+        (
+            28, "agent-report", 8, 0, "gpu-a01", "1", "10525", "first", "KeyError", "/x/0/error.json",
+            "2026-11-30 13:47:02",
+        ),
     ]  # fmt: skip
     assert made.rows("SELECT min(line), max(line), count(*) FROM line_rows WHERE record = 1") == [(1, 30, 30)]
 

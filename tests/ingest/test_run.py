@@ -23,9 +23,13 @@ def dump(db: Path) -> dict[str, list[Any]]:
 
 
 def log(rank: int, lines: int) -> str:
-    text = [f"2025-05-12 10:00:00,{rank:03d} - root - INFO - starting rank {rank} of 4 pid {100 + rank} host node-{rank // 2}"]
+    text = [
+        f"2025-05-12 10:00:00,{rank:03d} - root - INFO - starting rank {rank} of 4 pid {100 + rank} host n-{rank // 2}"
+    ]
     for line in range(lines):
-        text.append(f"2025-05-12 10:{line // 60 % 60:02d}:{line % 60:02d},{rank:03d} - root - INFO - step {line} loss 1.5")
+        text.append(
+            f"2025-05-12 10:{line // 60 % 60:02d}:{line % 60:02d},{rank:03d} - root - INFO - step {line} loss 1.5"
+        )
         if line % 97 == 5:
             text += [
                 "Traceback (most recent call last):",
@@ -108,7 +112,10 @@ def test_a_file_that_still_grows_has_its_last_line(read: Any) -> None:
 
 def test_a_long_line_is_cut_and_says_so(read: Any) -> None:
     made = read({"a.log": "short\n" + "x" * 5000 + "\n"}, options=IngestOptions(bounds=Bounds(line=1000)))
-    assert made.rows("SELECT line, byte_length, length(message) FROM lines ORDER BY line") == [(1, 5, 5), (2, 5000, 1000)]
+    assert made.rows("SELECT line, byte_length, length(message) FROM lines ORDER BY line") == [
+        (1, 5, 5),
+        (2, 5000, 1000),
+    ]
     assert made.rows("SELECT kind, line, severity FROM problems") == [("cut-line", 2, "data-loss")]
 
 
@@ -120,7 +127,8 @@ def test_an_error_beyond_the_bound_of_a_line_is_found(read: Any) -> None:
 
 def test_an_error_glued_onto_a_progress_bar_is_found(read: Any) -> None:
     bar = " 12%|█▏        | 120/1000 [00:12<01:30,  9.70it/s]"
-    text = f"\r 11%|█▏        | 119/1000 [00:12<01:30,  9.70it/s]\r{bar}[rank3]: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    error = "[rank3]: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    text = f"\r 11%|█▏        | 119/1000 [00:12<01:30,  9.70it/s]\r{bar}{error}\n"
     made = read({"a.log": text})
     assert made.rows("SELECT rank, class FROM lines") == [(3, "cuda-oom")]
 
@@ -153,13 +161,17 @@ def test_ranks_that_print_the_same_words_are_two_witnesses(read: Any) -> None:
 
 
 def test_text_may_stay_in_the_logs(read: Any) -> None:
-    text = "2025-05-12 10:00:00,000 - root - INFO - fine\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    text = (
+        "2025-05-12 10:00:00,000 - root - INFO - fine\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
     made = read({"a.log": text}, options=IngestOptions(keep_text=False))
     assert made.rows("SELECT text_stored FROM sources") == [(False,)]
     assert made.rows("SELECT message IS NULL FROM lines ORDER BY line") == [(True,), (False,)]
 
 
-def test_a_killed_writer_leaves_the_last_good_timeline(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_writer_leaves_the_last_good_timeline(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db = tmp_path / "t.duckdb"
     ingest([logs], db)
     before = db.read_bytes()
@@ -177,8 +189,10 @@ def test_a_killed_writer_leaves_the_last_good_timeline(logs: Path, tmp_path: Pat
 def test_the_file_opens_with_any_client_that_reads_its_version(logs: Path, tmp_path: Path) -> None:
     ingest([logs], tmp_path / "t.duckdb")
     with duckdb.connect(str(tmp_path / "t.duckdb"), read_only=True) as connection:
-        rows = connection.execute("SELECT tags['storage_version'] FROM duckdb_databases() WHERE NOT internal").fetchall()
-    assert rows and rows[0][0].startswith("v1.2.0")
+        rows = connection.execute(
+            "SELECT tags['storage_version'] FROM duckdb_databases() WHERE NOT internal"
+        ).fetchall()
+    assert [str(row[0])[:6] for row in rows] == ["v1.2.0"]
 
 
 def test_progress_is_told(logs: Path, tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def test_stamps_with_a_zone_are_moments(read: Any) -> None:
 def test_the_zone_that_the_user_names_holds_for_naive_stamps(read: Any) -> None:
     made = read({"a.log": "2025-07-12 10:11:12,000 - root - INFO - a\n"}, options=IngestOptions(tz="Europe/Berlin"))
     assert made.rows("SELECT utc_offset_s FROM sources") == [(7200,)]
-    assert made.rows("SELECT stamp::VARCHAR, time::VARCHAR FROM lines") == [("2025-07-12 10:11:12", "2025-07-12 08:11:12+00")]
+    assert made.rows("SELECT stamp::VARCHAR, time::VARCHAR FROM lines") == [
+        ("2025-07-12 10:11:12", "2025-07-12 08:11:12+00")
+    ]
 
 
 def test_time_since_boot_has_no_place_on_the_calendar(read: Any) -> None:
@@ -105,5 +107,5 @@ def test_a_settings_file_beside_the_logs_speaks_for_all_who_read_them(read: Any)
 
 @pytest.mark.parametrize("settings", ["tz = 3\n", "what = 1\n", "= broken", "[ranks]\n'a' = 'x'\n"])
 def test_a_settings_file_that_cannot_be_used_is_refused(settings: str, write: Any, tmp_path: Any) -> None:
-    with pytest.raises(OptionError, match="firstfault.toml"):
+    with pytest.raises(OptionError, match=r"firstfault\.toml"):
         ingest([write({".firstfault.toml": settings})], tmp_path / "t.duckdb")

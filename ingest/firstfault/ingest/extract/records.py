@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """What a closed record says: the exception of a traceback (of a launcher with its table), or one item of a table."""
+    """What a closed record says: the exception of a traceback (a launcher's with its table), or an item of a table."""
 
     line: int
     lines: list[int]

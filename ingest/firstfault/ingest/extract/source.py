@@ -143,7 +143,7 @@ def settle(state: SourceState, matcher: Matcher) -> None:
 
 
 def _trimmed(failure: Failure, said: Mapping[int, list[SignalRow]]) -> Failure:
-    """The failure without lines behind its exception that say something of their own: they are no part of its message."""
+    """The failure without the lines behind its exception from the first that says something of its own."""
     if failure.table or failure.item:
         return failure
     foreign = [line for line in failure.lines if line > failure.line and line in said]
