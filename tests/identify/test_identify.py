@@ -270,6 +270,18 @@ def test_blocks_of_ranks_place_the_silent_ones() -> None:
     assert about == (7, 1, "ft-worker-2")
 
 
+def test_a_number_that_is_also_read_as_node_rank_is_no_rank() -> None:
+    text = "MASTER_ADDR=ft-master-0 RANK=1 WORLD_SIZE=4 NPROC_PER_NODE=2"
+    said = [
+        Said(0, 1, text, fact="rank-world", captures={"rank": "1", "world_size": "4"}),
+        Said(0, 1, text, fact="environment", captures={"node_rank": "1"}),
+    ]
+    got = run(["ft-worker-0.log"], said)
+    assert got.sources[0].rank is None
+    assert got.sources[0].node_rank == 1
+    assert got.world_size == 8  # four nodes of two
+
+
 def test_ranks_that_are_dealt_in_turn_are_not_taken_for_blocks() -> None:
     said = [Said(0, n + 1, captures={"rank": str(n), "host": f"n{n % 2}"}, event="exit") for n in range(6)]
     got = run(["mpirun.log"], [*said, Said(0, 9, captures={"world_size": "8", "rank": "0"})])

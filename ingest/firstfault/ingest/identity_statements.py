@@ -170,6 +170,12 @@ RANK_KEYS = (
 COMMAND = re.compile(
     r"--(nproc[_-]per[_-]node|nnodes|node[_-]rank|num_nodes|ntasks-per-node|nodes|num_processes)[= ](\d{1,6})\b"
 )
+VARIABLES = {
+    "NPROC_PER_NODE": "nproc_per_node", "LOCAL_WORLD_SIZE": "nproc_per_node", "PET_NPROC_PER_NODE": "nproc_per_node",
+    "NNODES": "nnodes", "PET_NNODES": "nnodes", "SLURM_NNODES": "nnodes", "NODE_RANK": "node_rank",
+    "PET_NODE_RANK": "node_rank", "SLURM_NTASKS_PER_NODE": "ntasks_per_node",
+}  # fmt: skip
+ENVIRONMENT = re.compile(r"\b(" + "|".join(sorted(VARIABLES)) + r")=(\d{1,6})\b")
 MAPPING = re.compile(r"'([\w.-]{1,253})': \[([\d, ]{0,4000})\]")
 BLOCK = re.compile(
     r"\b(restart_count|group_rank|group_world_size)=(\d{1,9})"
@@ -188,7 +194,26 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
     found.extend(blocks.close())
     for source_id in sorted(dumps):
         found.extend(_of_dump(source_id, one) for one in dumps[source_id])
+    found = _without_node_numbers(found)
     return sorted(found, key=lambda one: (one.source_id, one.line, one.how, -1 if one.rank is None else one.rank))
+
+
+def _without_node_numbers(statements: Sequence[Statement]) -> list[Statement]:
+    """Where one reading of a line has its number for a rank and another for a node rank, it is the node's.
+
+    `RANK=1 WORLD_SIZE=4` in the environment of a launcher counts nodes.
+    """
+    nodes = {(one.source_id, one.line, one.node_rank) for one in statements if one.node_rank is not None}
+    return [
+        replace(one, rank=None, world_size=None, node_rank=one.rank, nodes=one.world_size)
+        if one.own
+        and one.rank is not None
+        and one.local_rank is None
+        and one.how == "start-line"
+        and (one.source_id, one.line, one.rank) in nodes
+        else one
+        for one in statements
+    ]
 
 
 def _of_dump(source_id: int, one: DumpIdentity) -> Statement:
@@ -261,18 +286,19 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
 
 def _of_text(base: Statement, text: str) -> Iterator[Statement]:
     """What command lines and DeepSpeed's dictionaries say, whatever the fact took out of them."""
-    if "--" in text:
-        options = {name.replace("-", "_"): int(value) for name, value in COMMAND.findall(text)}
+    options = {name.replace("-", "_"): int(value) for name, value in COMMAND.findall(text)} if "--" in text else {}
+    if "=" in text:
+        options |= {VARIABLES[name]: int(value) for name, value in ENVIRONMENT.findall(text)}
+    if options:
         local_world = options.get("nproc_per_node", options.get("ntasks_per_node"))
         nodes = options.get("nnodes", options.get("num_nodes", options.get("nodes")))
-        if options:
-            world = options.get("num_processes")
-            if world is None and local_world and nodes and "nproc_per_node" in options:
-                world = local_world * nodes
-            yield replace(
-                base, how="command", own=False, local_world=local_world, nodes=nodes, world_size=world,
-                node_rank=options.get("node_rank"),
-            )  # fmt: skip
+        world = options.get("num_processes")
+        if world is None and local_world and nodes and "nproc_per_node" in options:
+            world = local_world * nodes
+        yield replace(
+            base, how="command", own=False, local_world=local_world, nodes=nodes, world_size=world,
+            node_rank=options.get("node_rank"),
+        )  # fmt: skip
     if "global_rank_mapping=" in text:
         for node_rank, (host, ranks) in enumerate(MAPPING.findall(text)):
             for local_rank, rank in enumerate(numbers(ranks)):
