@@ -54,11 +54,11 @@ def test_members_behind_one_another_are_one_text(read: Any) -> None:
 def test_a_compressed_file_that_breaks_off_gives_what_it_has(read: Any, ending: str) -> None:
     import random
 
-    noise = "".join(f"{random.Random(number).random()}\n" for number in range(60_000))
+    noise = "".join(f"{random.Random(number).random()}\n" for number in range(150_000))
     packed = PACKERS[ending](noise.encode())
     made = read({f"a.log.{ending}": packed[: len(packed) // 2]})
     [(lines,)] = made.rows("SELECT lines FROM sources")
-    assert 0 < lines < 60_000
+    assert 0 < lines < 150_000
     assert made.rows("SELECT kind, severity FROM problems") == [("truncated", "data-loss")]
 
 
@@ -107,7 +107,7 @@ def test_a_bomb_is_left_early(read: Any) -> None:
     made = read({"bomb.log.zst": bomb}, options=IngestOptions(bounds=Bounds(ratio=100)))
     [(size,)] = made.rows("SELECT bytes FROM sources")
     assert size < 100 << 20
-    assert made.rows("SELECT kind FROM problems") == [("bomb",)]
+    assert "bomb" in made.column("SELECT kind FROM problems")
 
 
 def test_names_never_lead_out_of_the_archive(read: Any, tmp_path: Path) -> None:
