@@ -9,9 +9,7 @@ from firstfault.catalog.matcher import Matcher
 from firstfault.catalog.model import FALLBACK_ENTRIES, Entry, Event, Example, Fact, Role
 from firstfault.catalog.problem import Reporter
 
-_PEACEFUL = frozenset(
-    (Event.IDENTITY, Event.PROGRESS, Event.COMPLETION, Event.CHECKPOINT, Event.START, Event.SYNC)
-)
+_PEACEFUL = frozenset((Event.IDENTITY, Event.PROGRESS, Event.COMPLETION, Event.CHECKPOINT, Event.START, Event.SYNC))
 
 
 def check_examples(catalog: Catalog, matcher: Matcher, report: Reporter) -> None:
