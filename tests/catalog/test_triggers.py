@@ -23,7 +23,7 @@ def fires(pattern: str, text: bytes) -> bool:
 
 
 def texts(pattern: str) -> set[bytes]:
-    return {one.text for one in derive(pattern).texts}
+    return {one.text for branch in derive(pattern).branches for one in branch.texts}
 
 
 def test_a_trigger_is_the_most_telling_text_that_every_match_holds() -> None:
@@ -60,6 +60,12 @@ def test_the_bytes_at_both_ends_of_a_text_are_looked_at() -> None:
     assert not fires(r"\b(?:nan|inf)\b", b"finance, information, nano")
     assert fires(r"seq=\d", b"seq=1")
     assert not fires(r"seq=\d", b"seq=None seq=")
+
+
+def test_a_common_text_counts_only_with_a_second_one_on_its_line() -> None:
+    pattern = r"rank \d+ uses cuda:\d+"
+    assert fires(pattern, b"rank 3 uses cuda:3")
+    assert not fires(pattern, b"rank 3 waits\nall of them uses cuda:3")
 
 
 def test_blanks_between_a_text_and_what_follows_do_not_matter() -> None:

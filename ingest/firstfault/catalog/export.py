@@ -168,7 +168,8 @@ def _grep(entries: Sequence[Entry]) -> str:
         for entry in entries
         for p in entry.patterns
         if not p.weak
-        for one in derive(p.regex).texts
+        for branch in derive(p.regex).branches
+        for one in branch.texts
     }
     return "".join(f"{text}\n" for text in sorted(texts))
 

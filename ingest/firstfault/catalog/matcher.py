@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.catalog import cache, regex, textsearch, triggers
+from firstfault.catalog import cache, regex, texts, textsearch, triggers
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -64,17 +64,16 @@ class Matcher:
         kept = cache.read(root, "matcher", key)
         if kept is not None:
             (length,) = struct.unpack_from("<I", kept)
-            specificities, texts = json.loads(kept[4 : 4 + length])
-            search = TextSearch.load(
-                tuple((text.encode("latin-1"), folded) for text, folded in texts), kept[4 + length :]
-            )
+            specificities, wanted = json.loads(kept[4 : 4 + length])
+            known = tuple((text.encode("latin-1"), folded) for text, folded in wanted)
+            search = TextSearch.load(known, kept[4 + length :])
             if search is not None:
                 return cls(_numbered(bare, specificities), search)
         derived = [triggers.derive(pattern[3]) for pattern in bare]
         search = TextSearch.of(derived)
         specificities = [trigger.specificity for trigger in derived]
-        texts = [(text.decode("latin-1"), folded) for text, folded in search.texts]
-        meta = json.dumps([specificities, texts]).encode()
+        wanted = [(text.decode("latin-1"), folded) for text, folded in search.texts]
+        meta = json.dumps([specificities, wanted]).encode()
         cache.write(root, "matcher", key, struct.pack("<I", len(meta)) + meta + search.dump())
         return cls(_numbered(bare, specificities), search)
 
@@ -141,7 +140,7 @@ def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, i
 def _code() -> bytes:
     """What stands for the code that makes triggers, as it is when it is loaded."""
     digest = hashlib.sha256(version("hyperscan").encode())
-    for module in (regex, triggers, textsearch):
+    for module in (regex, texts, triggers, textsearch):
         try:
             digest.update(Path(str(module.__file__)).read_bytes())
         except OSError:  # running from an archive

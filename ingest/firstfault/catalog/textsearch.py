@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import hyperscan
 import numpy as np
 
-from firstfault.catalog.triggers import BLANKS, Text, Trigger
+from firstfault.catalog.texts import BLANKS, Text
+from firstfault.catalog.triggers import Branch, Trigger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,23 +30,26 @@ _BLANKS_SKIPPED = 16
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Which patterns a text stands for. The `first[text]`-th to `first[text + 1]`-th row belong to a text."""
+    """What a text stands for. The `first[text]`-th to `first[text + 1]`-th row belong to a text.
+
+    A row is one text of one branch: of its texts where `part` is 0, of what has to be on the line too where it is 1.
+    """
 
     first: NDArray[np.int32]
-    pattern: NDArray[np.int32]
+    branch: NDArray[np.int32]
+    part: NDArray[np.int32]
     length: NDArray[np.int32]
     before: NDArray[np.int32]  # number of the set of bytes allowed there
     behind: NDArray[np.int32]
     skip: NDArray[np.int32]  # 1 where blanks behind the text do not count
+    pattern: NDArray[np.int32]  # by branch
+    paired: NDArray[np.int32]  # by branch: 1 where both parts have to be on the line
     sets: NDArray[np.bool_]
 
     def dump(self) -> bytes:
-        columns = [one.tobytes() for one in self._columns()]
+        columns = [getattr(self, name).tobytes() for name in _NUMBERS]
         columns.append(np.packbits(self.sets, axis=1).tobytes())
         return b"".join(struct.pack("<I", len(column)) + column for column in columns)
-
-    def _columns(self) -> tuple[NDArray[np.int32], ...]:
-        return self.first, self.pattern, self.length, self.before, self.behind, self.skip
 
     @classmethod
     def parse(cls, dumped: bytes) -> _Tables:
@@ -54,14 +58,37 @@ class _Tables:
             (size,) = struct.unpack_from("<I", dumped, at)
             columns.append(dumped[at + 4 : at + 4 + size])
             at += 4 + size
-        first, pattern, length, before, behind, skip, packed = columns
-        sets = np.unpackbits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32), axis=1).view(np.bool_)
-        rows = [_numbers(column) for column in (first, pattern, length, before, behind, skip)]
-        return cls(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], sets)
+        numbers = {
+            name: np.frombuffer(column, dtype=np.int32) for name, column in zip(_NUMBERS, columns[:-1], strict=True)
+        }
+        sets = np.unpackbits(np.frombuffer(columns[-1], dtype=np.uint8).reshape(-1, 32), axis=1).view(np.bool_)
+        return cls(**numbers, sets=sets)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[_Row]], branches: Sequence[tuple[int, Branch]]) -> _Tables:
+        """The tables of the rows of each text, and of the branches with their patterns."""
+        flat = [row for of_text in rows for row in of_text]
+        texts = [text for _, _, text in flat]
+        sets = {
+            mask: at for at, mask in enumerate(sorted({mask for one in texts for mask in (one.before, one.behind)}))
+        }
+        bits = [[mask >> byte & 1 for byte in range(256)] for mask in sets]
+        return cls(
+            first=np.cumsum([0, *map(len, rows)], dtype=np.int32),
+            branch=np.array([branch for branch, _, _ in flat], dtype=np.int32),
+            part=np.array([part for _, part, _ in flat], dtype=np.int32),
+            length=np.array([len(one.text) for one in texts], dtype=np.int32),
+            before=np.array([sets[one.before] for one in texts], dtype=np.int32),
+            behind=np.array([sets[one.behind] for one in texts], dtype=np.int32),
+            skip=np.array([one.skip for one in texts], dtype=np.int32),
+            pattern=np.array([pattern for pattern, _ in branches], dtype=np.int32),
+            paired=np.array([bool(branch.also) for _, branch in branches], dtype=np.int32),
+            sets=np.array(bits, dtype=np.bool_).reshape(-1, 256),
+        )
 
 
-def _numbers(column: bytes) -> NDArray[np.int32]:
-    return np.frombuffer(column, dtype=np.int32)
+_NUMBERS = ("first", "branch", "part", "length", "before", "behind", "skip", "pattern", "paired")
+_Row = tuple[int, int, Text]
 
 
 class TextSearch:
@@ -76,23 +103,17 @@ class TextSearch:
     @classmethod
     def of(cls, triggers: Sequence[Trigger]) -> TextSearch:
         """A search for the triggers; a pattern is known by the place of its trigger."""
-        wanted: dict[tuple[bytes, bool], list[tuple[int, Text]]] = {}
-        for number, trigger in enumerate(triggers):
-            for text in trigger.texts:
-                wanted.setdefault((text.text, text.folded), []).append((number, text))
+        branches = [(number, branch) for number, trigger in enumerate(triggers) for branch in trigger.branches]
+        wanted: dict[tuple[bytes, bool], list[_Row]] = {}
+        for number, (_, branch) in enumerate(branches):
+            for part, some in enumerate((branch.texts, branch.also)):
+                for text in some:
+                    wanted.setdefault((text.text, text.folded), []).append((number, part, text))
+        for exact, folded in sorted(wanted):  # what is looked for in either case is found once for both
+            if not folded and (exact.lower(), True) in wanted:
+                wanted[exact.lower(), True] += wanted.pop((exact, False))
         texts = tuple(sorted(wanted))
-        rows = [row for text in texts for row in wanted[text]]
-        sets = {mask: at for at, mask in enumerate(sorted({m for _, one in rows for m in (one.before, one.behind)}))}
-        tables = _Tables(
-            np.cumsum([0, *(len(wanted[text]) for text in texts)], dtype=np.int32),
-            np.array([number for number, _ in rows], dtype=np.int32),
-            np.array([len(one.text) for _, one in rows], dtype=np.int32),
-            np.array([sets[one.before] for _, one in rows], dtype=np.int32),
-            np.array([sets[one.behind] for _, one in rows], dtype=np.int32),
-            np.array([one.skip for _, one in rows], dtype=np.int32),
-            np.array([[mask >> byte & 1 for byte in range(256)] for mask in sets], dtype=np.bool_).reshape(-1, 256),
-        )
-        return cls(texts, tables, _compile(texts))
+        return cls(texts, _Tables.of([wanted[text] for text in texts], branches), _compile(texts))
 
     def dump(self) -> bytes:
         """Everything that `load` needs, except the texts."""
@@ -161,8 +182,24 @@ class TextSearch:
             fits = table.sets[table.before[rows], before]
             fits &= table.sets[table.behind[rows], behind] | ((table.skip[rows] == 1) & _BLANK[behind])
             ends, rows = ends[fits], rows[fits]
-        packed = _ordered(ends << _NUMBER_BITS | table.pattern[rows])
+        ends, rows = self._paired(data, ends, rows)
+        packed = _ordered(ends << _NUMBER_BITS | table.pattern[table.branch[rows]])
         return packed >> _NUMBER_BITS, (packed & _NUMBER).astype(np.int32)
+
+    def _paired(
+        self, data: NDArray[np.uint8], ends: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The hits of first parts, of branches in two parts those with the second on their line."""
+        table = self._tables
+        branches, second = table.branch[rows], table.part[rows] == 1
+        two = table.paired[branches] == 1
+        if not two.any():
+            return ends, rows
+        lines = np.searchsorted(np.flatnonzero(data == _NEWLINE), ends - 1)
+        places = lines << _NUMBER_BITS | branches
+        keep = ~two
+        keep[~second & two] = np.isin(places[~second & two], places[second])
+        return ends[keep], rows[keep]
 
     def _hits_by_line(self, block: NDArray[np.uint8]) -> NDArray[np.int64]:
         if self._once is None:
