@@ -103,7 +103,7 @@ class View:
     exits: list[Exit]
     groups: dict[str, Group]
     collectives: list[Collective]
-    later_steps: dict[int, int]
+    later_steps: dict[int, tuple[int, int]]
     last_progress: Moment | None = None
     first_echo: Moment | None = None
 

@@ -72,8 +72,8 @@ class Correlation:
     attempts: list[AttemptResult]
 
 
-def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, int]:
-    """For each error signal: how many distinct steps its log shows after it, by the same rank or by a rank that speaks for all."""
+def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:
+    """For each error signal: how many distinct steps its log shows after it, by the same rank and by anybody."""
     rows = con.execute(
         """
         WITH errors AS (
@@ -81,12 +81,12 @@ def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, int]:
             WHERE entry IS NOT NULL AND role IN ('initiating', 'ambiguous') AND NOT coalesce(weak, FALSE)
             QUALIFY row_number() OVER (PARTITION BY source_id, rank, entry ORDER BY line DESC) <= 200
         )
-        SELECT e.signal_id, count(DISTINCT p.step)
+        SELECT e.signal_id, count(DISTINCT p.step) FILTER (p.rank = e.rank), count(DISTINCT p.step)
         FROM errors e JOIN progress p ON p.source_id = e.source_id AND p.line > e.line
         GROUP BY e.signal_id ORDER BY e.signal_id
         """
     ).fetchall()
-    return {int(signal): int(count) for signal, count in rows}
+    return {int(signal): (int(own), int(every)) for signal, own, every in rows}
 
 
 def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
@@ -108,7 +108,7 @@ def _attempt(
     times: Times,
     exits: list[Exit],
     signals: tuple[Signal, ...],
-    steps: dict[int, int],
+    steps: dict[int, tuple[int, int]],
     number: int,
 ) -> AttemptResult:
     mine = [signal for signal in signals if signal.attempt == number]

@@ -31,7 +31,7 @@ def ownerless_errors(view: View) -> Iterator[Candidate]:
     for signal in view.signals:
         if is_plain_echo(signal, echo_lines):
             continue
-        if signal.rank is None and is_own_error(signal) and view.later_steps.get(signal.id, 0) < 3:
+        if signal.rank is None and is_own_error(signal) and view.later_steps.get(signal.id, (0, 0))[1] < 3:
             kinds[error_kind(signal)].append(signal)
     for _, signals in sorted(kinds.items()):
         yield _from_errors(view, signals)

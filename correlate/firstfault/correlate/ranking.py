@@ -102,6 +102,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         and len(other.ranks) <= 2
     ):
         return True
+    if not known.ranks and not other.ranks and known.hosts == other.hosts and known.cls == other.cls:
+        return True
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
         return known.cls == other.cls
@@ -257,7 +259,8 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True
     if cause.rule in AMBIGUOUS:
-        return False
+        placed = bool(cause.ranks) and not effect.ranks
+        return effect.rule in AMBIGUOUS and placed and cause.base >= effect.base + 0.4
     if order is True:
         return cause.base >= effect.base - 1.5
     if (

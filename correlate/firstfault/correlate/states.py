@@ -119,12 +119,16 @@ def lived_on(
     by_source: dict[tuple[int, int | None], Progress],
     by_rank: dict[int, list[Progress]],
     times: Times,
-    later_steps: dict[int, int],
+    later_steps: dict[int, tuple[int, int]],
 ) -> bool:
-    """Whether the process made progress after an error: later step lines in the same log, or later by its own clock."""
+    """Whether the process made progress after an error: later step lines in the same log, or later by its own clock.
+
+    In a log that several ranks or both streams share, lines of one rank may change places by a step or two.
+    """
+    own, every = later_steps.get(signal.id, (0, 0))
     if rank is not None:
-        same = by_source.get((signal.source.id, rank))
-        if same is not None and same.attempt == signal.attempt and same.line > signal.last_line:
+        needed = 1 if signal.source.kind == "rank" else 3
+        if own >= needed:
             return True
         when = times.of(signal) if signal.own_stamp else None
         if when is not None:
@@ -134,12 +138,14 @@ def lived_on(
                 moment = times.of_source(other.source, other.stamp_ns)
                 if moment is not None and moment.ns > when.ns + 5_000_000_000:
                     return True
+        if (signal.source.id, rank) in by_source:
+            return False
     # one rank speaks for all: a dead rank lets the others finish the steps already under way, not three more
-    return later_steps.get(signal.id, 0) >= 3
+    return every >= 3
 
 
 def build_states(
-    timeline: Timeline, names: Names, times: Times, exits: list[Exit], attempt: int, later_steps: dict[int, int]
+    timeline: Timeline, names: Names, times: Times, exits: list[Exit], attempt: int, later_steps: dict[int, tuple[int, int]]
 ) -> dict[int, RankState]:
     """States of all ranks of one attempt, by rank."""
     states = {rank: RankState(rank, attempt, names.host_of(rank, attempt)) for rank in sorted(names.ranks)}
