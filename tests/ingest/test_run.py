@@ -200,3 +200,37 @@ def test_progress_is_told(logs: Path, tmp_path: Path) -> None:
     ingest([logs], tmp_path / "t.duckdb", progress=lambda phase, done, total: told.append((phase, done, total)))
     assert told[-1][0] == "write"
     assert all(done <= total for _, done, total in told)
+
+
+def test_a_tee_and_a_tree_are_one_witness(read: Any) -> None:
+    error = "[rank1]: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    start = "2025-05-12 10:00:00,000 - root - INFO - starting rank 1 of 2 pid 11 host n1\n"
+    other = start.replace("rank 1", "rank 0").replace("pid 11", "pid 10")
+    made = read(
+        {
+            "console.log": f"[default0]:{other}[default1]:{start}[default1]:{error}",
+            "none_abcdefgh/attempt_0/0/stderr.log": other,
+            "none_abcdefgh/attempt_0/1/stderr.log": start + error,
+        }
+    )
+    assert made.rows("SELECT DISTINCT path, rank FROM signals WHERE entry IS NOT NULL") == [
+        ("none_abcdefgh/attempt_0/1/stderr.log", 1)
+    ]
+    assert made.rows("SELECT path, kind FROM problems") == [("console.log", "duplicate")]
+
+
+def test_parts_of_a_rotated_log_stand_in_the_order_of_time(read: Any) -> None:
+    made = read({"x.log": "c\n", "x.log.1": "b\n", "x.log.2": "a\n", "w.log": "w\n"})
+    assert made.column("SELECT path FROM sources ORDER BY source_id") == ["w.log", "x.log.2", "x.log.1", "x.log"]
+
+
+def test_a_log_of_unknown_shape_says_so(read: Any) -> None:
+    made = read({"a.log": "no header here\n" * 40})
+    assert made.rows("SELECT kind, severity, count FROM problems") == [("unknown-format", "info", 40)]
+
+
+def test_a_file_that_a_reader_takes_keeps_its_lines_as_they_are(read: Any) -> None:
+    text = '{"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "x", "timestamp": "1747044672"}}}'
+    made = read({"none_abcdefgh/attempt_0/2/error.json": text})
+    assert made.rows("SELECT message, format FROM lines") == [(text, None)]
+    assert made.rows("SELECT source_kind, local_rank FROM signals") == [("error-file", 2)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,10 @@ from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.read import Part
+
+_ROTATED = re.compile(r"^(?P<stem>.+\.[A-Za-z]+)\.(?P<number>\d{1,3})(?:\.(?:gz|zst|xz|bz2))?$")
+_DATED = re.compile(r"^(?P<stem>.+\.[A-Za-z]+)[.-](?P<date>\d{8}(?:-\d{6})?)(?:\.(?:gz|zst|xz|bz2))?$")
+_FEW_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,9 @@ def assemble(
     pairs = [(number, ids[owner], lines) for number, (owner, lines) in before.items()]
     places = pl.DataFrame(pairs, schema={"number": pl.Int32, "id": pl.Int32, "before": pl.Int64}, orient="row")
     found = [*problems, *(problem for part in parts for problem in part.problems)]
-    found += [problem for one in sources for problem in one.state.problems]
+    for one in sources:
+        _note_format(one.state)
+        found += one.state.problems
     keys = _renumbered(identity.merge(part.keys for part in parts if part.keys is not None), "source_id", places)
     stamps = _renumbered(times.merge(part.stamps for part in parts if part.stamps is not None), "source", places)
     _mark_twins(sources, keys, stamps, found)
@@ -178,11 +185,22 @@ def _numbered(states: Sequence[SourceState], roots: Sequence[str]) -> tuple[list
         path = _in_front(roots[state.root], state.path) if state.root in clashing else state.path
         taken[path] = taken.get(path, 0) + 1
         named.append((path if taken[path] == 1 else f"{path}~{taken[path]}", state))
-    named.sort(key=lambda pair: pair[0].split("/"))
+    named.sort(key=lambda pair: _in_order(pair[0]))
     renamed = {state.path: path for path, state in named if len(owners[state.path]) == 1}
     for path, state in named:
+        state.path = path
         state.problems = [replace(one, path=path, source=path) for one in state.problems]
     return [Numbered(number, path, state) for number, (path, state) in enumerate(named)], renamed
+
+
+def _in_order(path: str) -> tuple[list[str], int, str]:
+    """Paths by folder and name, the parts of a rotated log from the oldest to the one that is written now."""
+    *folders, name = path.split("/")
+    if found := _ROTATED.match(name):
+        return [*folders, found["stem"]], -int(found["number"]), name
+    if found := _DATED.match(name):
+        return [*folders, found["stem"]], -1, name
+    return [*folders, name], 0, name
 
 
 def _in_front(root: str, path: str) -> str:
@@ -190,6 +208,14 @@ def _in_front(root: str, path: str) -> str:
         return path
     front = root.rstrip("/").removeprefix("./")
     return front if front.rpartition("/")[2] == path else f"{front}/{path}"
+
+
+def _note_format(state: SourceState) -> None:
+    """Say so where nearly no line of a log has a header that a format explains."""
+    understood = sum(state.formats.values())
+    if state.reader is None and state.lines >= _FEW_LINES and understood * 20 < state.lines:
+        detail = f"only {understood} of {state.lines} lines begin with a header that a known format explains"
+        state.note("unknown-format", Severity.INFO, detail, count=state.lines - understood)
 
 
 def _mark_twins(sources: Sequence[Numbered], keys: pl.DataFrame, stamps: pl.DataFrame, problems: list[Problem]) -> None:

@@ -47,6 +47,10 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
         connection.execute(_statement("signal_rows"))
         connection.execute(_statement("progress"))
     connection.execute("DROP TABLE near")
+    connection.execute(_statement("echoes"))
+    connection.execute(_statement("echo_problems"))
+    connection.execute("DELETE FROM signal_rows WHERE signal_id IN (SELECT signal_id FROM echoes)")
+    connection.execute("DROP TABLE echoes")
 
 
 def keeps_text(job: Job, options: IngestOptions) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import polars as pl
 
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import dumps, times
-from firstfault.ingest.discover import Found
+from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.extract.batch import Batch, Segment, read_batch
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.extract.records import RecordReader
@@ -89,6 +90,7 @@ def read_unit(unit: Unit, first_number: int, tools: Tools, spill: Path | None) -
         for found in unit.files:
             for opened in open_found(found, tools.options.bounds, reading.part.problems):
                 reading.source(opened, found)
+            reading.changed(found)
     return reading.finish()
 
 
@@ -122,6 +124,20 @@ class _Reading:
                 state.note("not-a-log", Severity.INFO, "source code: kept as text, not searched")
             self._text(state, opened.stream, searched=not code)
 
+    def changed(self, found: Found) -> None:
+        """Say so where a file grew or changed since it was found."""
+        if found.file == STDIN:
+            return
+        try:
+            now = os.stat(found.file)
+        except OSError:
+            return
+        if (now.st_size, now.st_mtime_ns) != (found.size, found.mtime_ns):
+            detail = (
+                f"had {found.size} bytes when it was found and {now.st_size} when it was read: still being written?"
+            )
+            self.part.problems.append(Problem(found.path, "changed-while-reading", Severity.NOTICE, detail))
+
     def shard(self, found: Found, shard: Shard) -> None:
         """Read the lines of a plain file that begin in the shard, and the records that they begin."""
         state = self._state(found.path, found.root, found.mtime_ns)
@@ -131,11 +147,13 @@ class _Reading:
                 state.head = file.read(_HEAD)
                 form = self._tools.formats.sniff(sample_lines(file, found.size), found.path)
                 stream = ShardStream(file, shard.start, shard.stop)
-                self._text(state, stream, searched=True, form=form, offset=stream.offset)
+                self._text(state, stream, form=form, offset=stream.offset)
                 self._flush()
                 self._look_ahead(state, stream, form)
         except OSError as error:
             state.note("unreadable", Severity.ERROR, error.strerror or str(error))
+        if shard.stop == found.size:
+            self.changed(found)
 
     def finish(self) -> Part:
         """All is read: close records, join them with signals, and hand over."""
@@ -177,10 +195,17 @@ class _Reading:
             state.bytes = len(data)
             state.digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         else:
-            self._text(state, io.BytesIO(data), searched=not reader.whole)
+            self._text(state, io.BytesIO(data), logged=not reader.whole, searched=not reader.whole)
 
     def _text(
-        self, state: SourceState, stream: Stream, *, searched: bool, form: SourceFormat | None = None, offset: int = 0
+        self,
+        state: SourceState,
+        stream: Stream,
+        *,
+        logged: bool = True,
+        searched: bool = True,
+        form: SourceFormat | None = None,
+        offset: int = 0,
     ) -> None:
         digest = hashlib.blake2b(digest_size=16)
         line = 1
@@ -196,7 +221,7 @@ class _Reading:
                 at = line + int(lines.undecodable[0])
                 detail = "bytes that are no UTF-8 became U+FFFD"
                 state.note("undecodable", Severity.NOTICE, detail, at, len(lines.undecodable))
-            self._segments.append(Segment(state.number, line, lines, form, searched))
+            self._segments.append(Segment(state.number, line, lines, form, logged, searched))
             line += len(lines)
             self._waiting += len(chunk.data)
             if self._waiting >= self._bounds.chunk:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from firstfault.ingest.extract.hits import Patterns, Rows, Searched, find, owns
@@ -26,12 +27,16 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Lines of one source inside a batch. `first_line` is the 1-based number of the first of them."""
+    """Lines of one source inside a batch. `first_line` is the 1-based number of the first of them.
+
+    `logged` says that the lines are those of a log and have headers, `searched` that the catalog applies to them.
+    """
 
     source: int
     first_line: int
     lines: Lines
     format: SourceFormat
+    logged: bool = True
     searched: bool = True
 
 
@@ -68,8 +73,7 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
             "byte_length": np.concatenate([part.lines.lengths for part in segments]),
         }
     ).hstack(_peel(raw, segments, part_of, formats))
-    unsearched = [number for number, part in enumerate(segments) if not part.searched]
-    quiet = np.isin(part_of, unsearched) if unsearched else None
+    quiet = _marked(part_of, [not part.searched for part in segments])
     hits, progress = find(Searched(text, ends, frame, bound), quiet, formats, patterns)
     openers = frame["message"].str.contains_any(list(OPENERS)).fill_null(False).arg_true().to_list()
     return Batch(
@@ -83,6 +87,11 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
         _formats(frame),
         progress,
     )
+
+
+def _marked(part_of: Rows, marks: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
+    """The rows of the marked segments, None where no segment is marked."""
+    return np.array(marks, dtype=bool)[part_of] if any(marks) else None
 
 
 def _joined(segments: Sequence[Segment]) -> tuple[tuple[int, ...], bytes, Rows]:
@@ -110,6 +119,11 @@ def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: F
     kinds: dict[SourceFormat, int] = {}
     numbers = np.array([kinds.setdefault(part.format, len(kinds)) for part in segments])
     peeled = formats.peel_many(raw, list(kinds), numbers[part_of])
+    plain = _marked(part_of, [not part.logged for part in segments])
+    if plain is not None:
+        bare = [pl.when(pl.Series(plain)).then(None).otherwise(pl.col(name)).alias(name) for name in COLUMNS[:-1]]
+        message = pl.when(pl.Series(plain)).then(raw).otherwise(pl.col("message")).alias("message")
+        peeled = peeled.with_columns(*bare, message)
     # a pod or an address in front of a line is where it was written, too
     return peeled.with_columns(host=pl.coalesce("host", "pod", "ip")).select(COLUMNS)
 

@@ -1,6 +1,6 @@
 -- One row for each log, dump or status file that was read: what it is taken for, and why.
 CREATE TABLE sources (
-    source_id     INTEGER,   -- number of the source, in the order of its path
+    source_id     INTEGER,   -- number of the source, in the order of its path; parts of a rotated log from the oldest on
     path          VARCHAR,   -- path as cited in evidence: relative to the given PATH, with '/', members of archives behind 'ARCHIVE!/'
     kind          VARCHAR,   -- who wrote it: rank, launcher, node, job, scheduler, kernel, kubelet, events, raylet, flight-recorder, error-file, stacks, ras, gpu-state, status, text, binary
     format        VARCHAR,   -- name of the line format that most of its lines follow, or of the dump reader that took it
