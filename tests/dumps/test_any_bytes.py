@@ -49,6 +49,15 @@ def test_no_bytes_raise(data: bytes, path: str) -> None:
             assert one.line >= 1
 
 
+def test_numbers_and_halves_of_characters_are_kept_out_of_the_columns() -> None:
+    text = '{"message": {"message": "E: \\ud800 \\u0000", "extraInfo": {"timestamp": "1747044672"}}}'
+    reader = find_reader("error.json", text.encode())
+    assert reader is not None
+    (one,) = read_dump(reader, DumpContext("error.json", rank=2**40), text.encode()).signals
+    assert one.text == "E: ? �"
+    assert one.rank is None
+
+
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 @pytest.mark.parametrize(
     "piece", [b"(", b" ", b"a ", b"[", b'{"a":', b"GPU 0: ", b"1: ", b"-", b"Rank 1 ", b"| ", b"\\"]

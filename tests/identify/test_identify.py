@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from firstfault.ingest.dumps import DumpIdentity
 from firstfault.ingest.identify import Identity, SourceSeen, identify, summarise
@@ -302,6 +304,55 @@ def test_the_user_has_the_last_word() -> None:
     said = [Said(0, 1, captures={"rank": "5", "world_size": "8", "host": "a"})]
     got = run(["x/rank3.log"], said, hosts={"x/*": "b"}, ranks={"x/rank3.log": 7})
     assert (got.sources[0].rank, got.sources[0].host) == (7, "b")
+
+
+words = st.sampled_from(
+    ["rank", "ranks", "local_rank", "node_rank", "task", "tasks", "world_size", "host", "hosts", "pid", "child_pid", "ip",
+     "pod", "comm", "comm_rank", "comm_size", "comm_id", "bus_id", "gpu", "alias", "process_index"]
+)  # fmt: skip
+values = st.one_of(
+    st.integers(-5, 40).map(str), st.integers(0, 10**18).map(str), st.text(max_size=12),
+    st.sampled_from(["n1", "n[1-3]", "0-3,9", "x.y.z", "10.0.0.7"]),
+)  # fmt: skip
+texts = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(["  group_rank=999999999", "  global_ranks=[1, 999999999]", "will restart worker group", "global_rank_mapping={'a': [0, 1]}", "RANK=1 NODE_RANK=1",
+                     "--nnodes=999999 --nproc_per_node=999999"]),
+)  # fmt: skip
+said_rows = st.builds(
+    Said,
+    source_id=st.integers(0, 4),
+    line=st.integers(1, 9),
+    text=texts,
+    event=st.sampled_from(["identity", "start", "exit", "agent-report", "hang", None]),
+    captures=st.dictionaries(words, values, max_size=5),
+    host=st.one_of(st.none(), st.sampled_from(["n1", "n2.x", "10.0.0.7"])),
+    rank=st.one_of(st.none(), st.integers(0, 2**31 - 1)),
+    pid=st.one_of(st.none(), st.integers(0, 2**40)),
+    stamp_ns=st.one_of(st.none(), st.integers(-(2**60), 2**60)),
+)
+PATHS = [
+    "rank3.log",
+    "n1/none_abcdefgh/attempt_1/2/stderr.log",
+    "job-worker-1.log",
+    "slurm-12_3.log",
+    "node-4/kern.log",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(said_rows, max_size=12))
+def test_whatever_is_said_there_is_an_answer(said: list[Said]) -> None:
+    frame = lines(
+        *(
+            {"source_id": one.source_id, "line": one.line, "rank": one.rank, "pid": one.pid, "host": one.host}
+            for one in said
+        )
+    )
+    got = run(PATHS, said, frame)
+    assert len(got.fill(frame)) == len(frame)
+    for one in said:
+        got.about(one)
 
 
 @pytest.mark.parametrize("seed", range(4))

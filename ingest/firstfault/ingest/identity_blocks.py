@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+SIZE_LIMIT = 1024
+"""Ranks that one host can carry."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -42,13 +45,15 @@ def blocks_of(
     if size is None:
         return Blocks()
     starts = {host: min(found) // size * size for host, found in sorted(known.items())}
+    taken = set(starts.values())
     top = world if world is not None else max((start + size for start in starts.values()), default=0)
     for host, node_rank in sorted(node_ranks.items()):
         start = node_rank * size
-        if host not in starts and start not in starts.values() and (world is None or start < world):
+        if host not in starts and start not in taken and (world is None or start < world):
             starts[host] = start
+            taken.add(start)
             top = max(top, start + size)
-    free = [start for start in range(0, top, size) if start not in starts.values()]
+    free = [start for start in range(0, top, size) if start not in taken]
     homeless = sorted(idle - set(starts))
     if len(free) == 1 and len(homeless) == 1:
         starts[homeless[0]] = free[0]
@@ -70,7 +75,7 @@ def _size(known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world
             candidates.append(world // hosts)
         top = max(max(found) for found in known.values())
         candidates.extend(2**n for n in range(8) if 2**n >= span and -(-(top + 1) // 2**n) <= hosts)
-    return next((size for size in candidates if size >= span and _fits(known, size, world)), None)
+    return next((size for size in candidates if span <= size <= SIZE_LIMIT and _fits(known, size, world)), None)
 
 
 def _fits(known: Mapping[str, set[int]], size: int, world: int | None) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from firstfault.ingest.identity_blocks import Blocks, blocks_of
 from firstfault.ingest.identity_ranks import Votes, offsets
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
-from firstfault.ingest.identity_statements import Statement
+from firstfault.ingest.identity_statements import Statement, small
 
 Node = tuple[str, str]
 POD_NAME = re.compile(r"^(?P<job>.+)-(?:master|worker)-\d{1,6}$")
@@ -43,7 +43,7 @@ class RankMaps:
             self._take(one)
         self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
         alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
-        self._file_for_each = world is not None and world > 1 and alone >= set(range(world))
+        self._file_for_each = world is not None and 1 < world <= len(alone) and alone >= set(range(world))
         """Whether every rank of the job is the only one that some file names."""
         self._rank = {s: self._by_evidence(s) for s in seen.order}
         self._spread()
@@ -107,7 +107,7 @@ class RankMaps:
                 return found
         for node in self._nodes(source_id, host):
             if (start := self._starts.get(node)) is not None:
-                return start + local_rank
+                return small(start + local_rank)
         return local_rank if self.one_node and (self.world is None or local_rank < self.world) else None
 
     def host_of_task(self, task: int) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from firstfault.ingest.identity_statements import Statement
+from firstfault.ingest.identity_statements import Statement, small
 
 K = TypeVar("K", bound=Hashable)
 
@@ -78,7 +78,7 @@ def world_size(statements: Sequence[Statement], seen_ranks: Iterable[int], resta
     nodes = max((one.nodes or 0 for one in statements), default=0)
     local = max((one.local_world or 0 for one in statements), default=0)
     if nodes and local and nodes * local >= floor:
-        return nodes * local
+        return small(nodes * local)
     return None
 
 

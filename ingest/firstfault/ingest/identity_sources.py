@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of
-from firstfault.ingest.identity_statements import Statement, is_address
+from firstfault.ingest.identity_statements import Statement, is_address, small
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
 
@@ -80,7 +80,8 @@ def line_keys(summary: pl.DataFrame, known: Sequence[int]) -> dict[int, tuple[Li
     found: dict[int, list[LineKey]] = {source_id: [] for source_id in known}
     for row in summary.select("source_id", "host", "rank", "local_rank", "pid", "task", "n", "first").rows():
         if row[0] in found:
-            found[row[0]].append(LineKey(*row))
+            key = LineKey(*row)
+            found[row[0]].append(key if small(key.rank) == key.rank else replace(key, rank=None))
     return {source_id: tuple(keys) for source_id, keys in found.items()}
 
 

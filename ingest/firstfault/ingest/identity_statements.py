@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from firstfault.catalog.model import Event
+from firstfault.ingest.dumps.bounds import RANK_LIMIT
 from firstfault.ingest.dumps.rows import DumpIdentity
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
 TEXT_LIMIT = 4096
-RANGE_LIMIT = 1 << 17
+RANGE_LIMIT = 1 << 14
+"""More numbers or hosts than any printed list is worth reading."""
 
 
 class Spoken(Protocol):
@@ -116,7 +118,7 @@ def numbers(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for first, last in re.findall(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", text[:65536]):
         start, end = int(first), int(last or first)
-        if start <= end < start + RANGE_LIMIT and len(found) + end - start < RANGE_LIMIT:
+        if start <= end < min(start + RANGE_LIMIT, RANK_LIMIT) and len(found) + end - start < RANGE_LIMIT:
             found.extend(range(start, end + 1))
     return tuple(dict.fromkeys(found))
 
@@ -153,6 +155,15 @@ def _int(captures: Mapping[str, str], *names: str) -> int | None:
         if text is not None and re.fullmatch(r"\s*\d{1,15}\s*", text):
             return int(text)
     return None
+
+
+def small(number: int | None) -> int | None:
+    """A number of a rank, a node, a device; what is larger than any job has is none."""
+    return number if number is not None and number < RANK_LIMIT else None
+
+
+def _small(captures: Mapping[str, str], *names: str) -> int | None:
+    return small(_int(captures, *names))
 
 
 def _word(captures: Mapping[str, str], *names: str) -> str | None:
@@ -242,25 +253,25 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         yield from _of_text(base, text)
     if not any(_word(captures, key) for key in RANK_KEYS):
         return
-    comm_rank = _int(captures, "comm_rank")
+    comm_rank = _small(captures, "comm_rank")
     one = replace(
         base,
         how="comm-init" if comm_rank is not None else base.how,
-        rank=_int(captures, "rank", "process_index"),
-        local_rank=_int(captures, "local_rank"),
-        node_rank=_int(captures, "node_rank"),
-        task=_int(captures, "task"),
+        rank=_small(captures, "rank", "process_index"),
+        local_rank=_small(captures, "local_rank"),
+        node_rank=_small(captures, "node_rank"),
+        task=_small(captures, "task"),
         host=_word(captures, "host"),
         pid=_int(captures, "child_pid") if not own else _int(captures, "pid", "child_pid"),
-        gpu=_int(captures, "gpu") if own else None,
+        gpu=_small(captures, "gpu") if own else None,
         bus_id=pci(_word(captures, "bus_id") or "") if _word(captures, "bus_id") else None,
         address=_word(captures, "ip"),
         pod=_word(captures, "pod"),
         alias=_word(captures, "alias", "instance", "node"),
         comm=_word(captures, "comm_id") or _word(captures, "comm"),
         comm_rank=comm_rank,
-        comm_size=_int(captures, "comm_size"),
-        world_size=_int(captures, "world_size"),
+        comm_size=_small(captures, "comm_size"),
+        world_size=_small(captures, "world_size"),
     )
     if own and one.pid is None:
         one = replace(one, pid=row.pid)
@@ -294,7 +305,7 @@ def _of_text(base: Statement, text: str) -> Iterator[Statement]:
         nodes = options.get("nnodes", options.get("num_nodes", options.get("nodes")))
         world = options.get("num_processes")
         if world is None and local_world and nodes and "nproc_per_node" in options:
-            world = local_world * nodes
+            world = small(local_world * nodes)
         yield replace(
             base, how="command", own=False, local_world=local_world, nodes=nodes, world_size=world,
             node_rank=options.get("node_rank"),
@@ -348,9 +359,9 @@ class _Blocks:
             return
         base = Statement(
             row.source_id, row.line, "rendezvous", own=False,
-            node_rank=int(got["group_rank"]) if "group_rank" in got else None,
-            attempt=int(got["restart_count"]) if "restart_count" in got else None,
-            nodes=int(got["group_world_size"]) if "group_world_size" in got else None,
+            node_rank=small(int(got["group_rank"])) if "group_rank" in got else None,
+            attempt=small(int(got["restart_count"])) if "restart_count" in got else None,
+            nodes=small(int(got["group_world_size"])) if "group_world_size" in got else None,
             said_host=row.host, said_pid=row.pid, stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
         )  # fmt: skip
         ranks = numbers(got.get("global_ranks", ""))

@@ -8,6 +8,7 @@ unless the reader's `whole` says otherwise.
 
 from __future__ import annotations
 
+from firstfault.ingest.dumps.bounds import bounded, clean
 from firstfault.ingest.dumps.clocks import Clocks
 from firstfault.ingest.dumps.cloud import CloudInstances
 from firstfault.ingest.dumps.dcgm import Dcgm
@@ -86,7 +87,7 @@ def find_reader(path: str, head: bytes) -> Reader | None:
 def read_dump(reader: Reader, ctx: DumpContext, data: bytes) -> DumpRows:
     """The rows of one file; an unreadable one gives a row of problems and nothing else."""
     try:
-        return reader.read(ctx, data)
+        return bounded(reader.read(ctx, data))
     except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError, MemoryError) as error:
-        detail = f"{reader.name} could not be read: {type(error).__name__}: {error}"[:500]
+        detail = clean(f"{reader.name} could not be read: {type(error).__name__}: {error}")[:500]
         return DumpRows(problems=(DumpProblem("unreadable", "data-loss", detail),))
