@@ -306,19 +306,26 @@ def test_the_user_has_the_last_word() -> None:
     assert (got.sources[0].rank, got.sources[0].host) == (7, "b")
 
 
-words = st.sampled_from(
-    ["rank", "ranks", "local_rank", "node_rank", "task", "tasks", "world_size", "host", "hosts", "pid", "child_pid", "ip",
-     "pod", "comm", "comm_rank", "comm_size", "comm_id", "bus_id", "gpu", "alias", "process_index"]
-)  # fmt: skip
+WORDS = (
+    "rank ranks local_rank node_rank task tasks world_size host hosts pid child_pid ip pod comm comm_rank comm_size "
+    "comm_id bus_id gpu alias process_index"
+)
+TEXTS = [
+    "  group_rank=999999999",
+    "  global_ranks=[1, 999999999]",
+    "will restart worker group",
+    "global_rank_mapping={'a': [0, 1]}",
+    "RANK=1 NODE_RANK=1",
+    "--nnodes=999999 --nproc_per_node=999999",
+]
+words = st.sampled_from(WORDS.split())
 values = st.one_of(
-    st.integers(-5, 40).map(str), st.integers(0, 10**18).map(str), st.text(max_size=12),
+    st.integers(-5, 40).map(str),
+    st.integers(0, 10**18).map(str),
+    st.text(max_size=12),
     st.sampled_from(["n1", "n[1-3]", "0-3,9", "x.y.z", "10.0.0.7"]),
-)  # fmt: skip
-texts = st.one_of(
-    st.text(max_size=60),
-    st.sampled_from(["  group_rank=999999999", "  global_ranks=[1, 999999999]", "will restart worker group", "global_rank_mapping={'a': [0, 1]}", "RANK=1 NODE_RANK=1",
-                     "--nnodes=999999 --nproc_per_node=999999"]),
-)  # fmt: skip
+)
+texts = st.one_of(st.text(max_size=60), st.sampled_from(TEXTS))
 said_rows = st.builds(
     Said,
     source_id=st.integers(0, 4),

@@ -8,7 +8,7 @@ unless the reader's `whole` says otherwise.
 
 from __future__ import annotations
 
-from firstfault.ingest.dumps.bounds import bounded, clean
+from firstfault.ingest.dumps.bounds import bounded
 from firstfault.ingest.dumps.clocks import Clocks
 from firstfault.ingest.dumps.cloud import CloudInstances
 from firstfault.ingest.dumps.dcgm import Dcgm
@@ -34,6 +34,7 @@ from firstfault.ingest.dumps.rows import (
 )
 from firstfault.ingest.dumps.slurm import Slurm
 from firstfault.ingest.dumps.stacks import Stacks
+from firstfault.ingest.dumps.text import clean
 
 __all__ = [
     "HEAD_BYTES",

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem, DumpProgress, DumpRows, DumpSignal
+from firstfault.ingest.dumps.text import clean
 
 Row = TypeVar("Row", DumpSignal, DumpIdentity, DumpProgress, DumpProblem)
 
@@ -14,13 +15,6 @@ NAME_LIMIT = 4096
 RANK_LIMIT = 1 << 20
 """More ranks than any job has; a larger number is none."""
 SMALL = frozenset({"rank", "local_rank", "node_rank", "attempt", "gpu", "comm_rank", "comm_size", "world_size"})
-
-
-def clean(text: str) -> str:
-    """The text without halves of characters and NUL."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
 
 
 def bounded(rows: DumpRows) -> DumpRows:

@@ -10,6 +10,8 @@ import json
 import re
 from typing import Any
 
+from firstfault.ingest.dumps.text import clean
+
 TOKEN_LIMIT = 3_000_000
 DEPTH_LIMIT = 200
 TOKEN = re.compile(
@@ -85,7 +87,7 @@ class _Parser:
         if depth > DEPTH_LIMIT:
             raise ValueError(f"line {self._line}: nested too deeply")
         if self._kind == "string":
-            return json.loads(self._token, strict=False)
+            return clean(json.loads(self._token, strict=False))
         if self._kind == "number":
             return float(self._token) if set(self._token) & set(".eE") else int(self._token)
         if self._kind == "word":
@@ -102,7 +104,7 @@ class _Parser:
         while self._token != "}" or self._kind != "mark":
             if self._kind != "string":
                 raise ValueError(f"line {self._line}: a key is missing")
-            key, line = json.loads(self._token, strict=False), self._line
+            key, line = clean(json.loads(self._token, strict=False)), self._line
             self._next()
             if self._token != ":":
                 raise ValueError(f"line {self._line}: a colon is missing")

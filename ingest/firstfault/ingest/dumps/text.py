@@ -32,6 +32,13 @@ class Stamp:
         return None if self.utc_offset_s is None else self.ns / SECOND - self.utc_offset_s
 
 
+def clean(text: str) -> str:
+    """The text without halves of characters and NUL."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
+
+
 def lines_of(data: bytes) -> list[str]:
     """The lines of a file, cut at `\\n` only, each bounded in length."""
     parts = data.split(b"\n", LINES_LIMIT)[:LINES_LIMIT]
