@@ -35,7 +35,7 @@ mount --bind {logs} /var/log/train
 mount -t tmpfs -o size={shm} none /dev/shm
 {extra}
 cd /opt/train
-export HOME=/root PATH=/opt/env/bin:/usr/bin:/bin
+export HOME=/root PATH=/opt/env/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t tmpfs none /tmp
 {pids}
 "$@" &
@@ -146,6 +146,10 @@ class Host:
         """All processes of the host, as numbered outside."""
         done = subprocess.run(["ip", "netns", "pids", self.netns], capture_output=True, text=True, check=False)
         return [int(pid) for pid in done.stdout.split()]
+
+    def shell(self) -> int:
+        """The shell that all other processes descend from."""
+        return min(pid for pid in self.pids() if _read(pid, "cmdline").startswith(b"sh\0"))
 
     def launcher(self) -> int:
         """The process of the launcher."""

@@ -97,7 +97,7 @@ def inside(host: int, command: str) -> Callable[[Running], None]:
     """A shell command with the eyes of a host."""
 
     def act(running: Running) -> None:
-        pid = running.cluster.hosts[host].launcher()
+        pid = running.cluster.hosts[host].shell()
         subprocess.run(["nsenter", "-t", str(pid), "-m", "-n", "-u", "-p", "sh", "-c", command], check=True)
 
     return act

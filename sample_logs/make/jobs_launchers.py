@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 from hosts import HostSpec
-from jobs import ALL, Find, Job, Truth, When, signal_launcher, two
+from jobs import ALL, Find, Job, Truth, When, inside, remove, signal_launcher, two
+from launchers import JOINS_SLURM, KNOWS_SHELL, controller_log, shell, slurm
 
 LISTENER = """/opt/env/bin/python -c "
 import socket, time
@@ -174,5 +175,99 @@ JOBS: tuple[Job, ...] = (
         env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
         shards=32,
         needs="2.3",
+    ),
+    Job(
+        "mpirun-tagged-rank5",
+        "mpirun instead of torchrun: rank 5 is killed by SIGKILL",
+        (HostSpec("mpi-k1", own_pids=False, setup=KNOWS_SHELL), HostSpec("mpi-k2", own_pids=False, setup=KNOWS_SHELL)),
+        Truth(
+            "process-killed",
+            (5,),
+            ("mpi-k2",),
+            (Find(r"exited on signal 9"),),
+            trap="the only tracebacks are of ranks that lost their connections",
+        ),
+        train=f"--steps 40 {ALL}",
+        faults="kill rank=5 step=14",
+        torchrun="--tag-output",
+        launcher="mpirun",
+        layout="plain",
+        prepare=(shell,),
+    ),
+    Job(
+        "srun-labelled-rank6",
+        "srun instead of torchrun: rank 6 misses a file, the step is killed on the bad exit",
+        (HostSpec("slm-q1", setup=JOINS_SLURM), HostSpec("slm-q2", setup=JOINS_SLURM, data="data-2")),
+        Truth(
+            "data-missing",
+            (6,),
+            ("slm-q2",),
+            (Find(r"FileNotFoundError: .*shard-00022"),),
+            trap="srun lists the tasks that it kills itself",
+        ),
+        train=f"--steps 40 {ALL}",
+        torchrun="--label --kill-on-bad-exit=1",
+        launcher="srun",
+        layout="plain",
+        prepare=(slurm, remove("data-2", 22)),
+    ),
+    Job(
+        "srun-time-limit",
+        "the time limit of the Slurm job is one minute",
+        (HostSpec("slm-r1", setup=JOINS_SLURM), HostSpec("slm-r2", setup=JOINS_SLURM)),
+        Truth(
+            "time-limit",
+            (),
+            (),
+            (Find(r"DUE TO TIME LIMIT"), Find(r"Time limit exhausted")),
+            trap="every task ends by SIGTERM, which says nothing by itself",
+        ),
+        train=f"--steps 4000 --log-every 20 {ALL}",
+        torchrun="--label --time=1",
+        launcher="srun",
+        layout="plain",
+        prepare=(slurm,),
+        finish=(controller_log,),
+        deadline=180,
+    ),
+    Job(
+        "srun-oom-rank1",
+        "rank 1's cache grows until the memory limit of the Slurm job on its host",
+        (HostSpec("slm-s1", setup=JOINS_SLURM, own_pids=False), HostSpec("slm-s2", setup=JOINS_SLURM, own_pids=False)),
+        Truth(
+            "host-oom-kill",
+            (1,),
+            ("slm-s1",),
+            (Find(r"Detected \d+ oom-kill event|oom_kill event|OOM Killed|Out Of Memory|oom-kill"),),
+            also=("process-killed",),
+            trap="the only tracebacks are of ranks that lost their connections",
+        ),
+        train=f"--steps 60 {ALL}",
+        faults="grow rank=1 mb=250 step=4",
+        torchrun="--label --mem=3000",
+        launcher="srun",
+        layout="plain",
+        prepare=(slurm,),
+        deadline=120,
+    ),
+    Job(
+        "srun-scancel",
+        "somebody cancels the Slurm job",
+        (HostSpec("slm-t1", setup=JOINS_SLURM), HostSpec("slm-t2", setup=JOINS_SLURM)),
+        Truth(
+            "cancelled-by-user",
+            (),
+            (),
+            (Find(r"CANCELLED AT"),),
+            also=("preempted",),
+            trap="every task ends by SIGTERM, which says nothing by itself",
+        ),
+        train="--steps 4000 --log-style rank --log-every 5",
+        torchrun="--label",
+        launcher="srun",
+        layout="plain",
+        prepare=(slurm,),
+        whens=(When(0, r"step 30/", inside(0, "scancel 1")),),
+        deadline=120,
     ),
 )

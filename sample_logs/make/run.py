@@ -24,6 +24,7 @@ import jobs
 import jobs_hosts
 import jobs_launchers
 import jobs_ranks
+import launchers
 from hosts import Cluster, Host, clean
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -73,6 +74,8 @@ class Running:
         """What the launcher of this host is started with."""
         job = self.job
         first = job.hosts[0].name
+        if job.launcher in launchers.ONE_FILE:
+            return launchers.command(self, host)
         words = ["/opt/env/bin/python", "/opt/env/bin/torchrun"]
         if job.launcher == "module":
             words = ["/opt/env/bin/python", "-m", "torch.distributed.run"]
@@ -105,6 +108,8 @@ class Running:
 
     def out(self, host: Host) -> pathlib.Path:
         """Where the launcher's own output goes."""
+        if self.job.launcher in launchers.ONE_FILE:
+            return self.dir / "logs" / (launchers.ONE_FILE[self.job.launcher] if host.number == 0 else ".rest")
         return host.logs / "agent.log" if self.job.layout == "tree" else self.dir / "logs" / f"{host.spec.name}.log"
 
     def signal(self, pid: int, number: int) -> None:
@@ -133,7 +138,8 @@ class Running:
                     re.search(self.job.stop_when, self.text(n)) for n in range(len(self.job.hosts))
                 ):
                     break
-                if all(host.process is None or host.process.poll() is not None for host in self.cluster.hosts):
+                watched = self.cluster.hosts[:1] if self.job.launcher in launchers.ONE_FILE else self.cluster.hosts
+                if all(host.process is None or host.process.poll() is not None for host in watched):
                     break
             else:
                 sys.stderr.write(f"{self.job.name}: still running after {self.job.deadline} s, ended\n")

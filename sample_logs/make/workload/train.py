@@ -16,6 +16,7 @@ import checkpoint
 import data
 import faults
 import logs
+import places
 import torch
 import torch.distributed as dist
 from model import Encoder
@@ -197,6 +198,7 @@ class Trainer:
 def main() -> None:
     """Set up, train, tear down."""
     given = options()
+    places.adopt()
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     bookkeeping(rank)
     log = logs.get_logger(given.log_style, given.log_all_ranks)
