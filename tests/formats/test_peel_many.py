@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from firstfault.ingest.formats import PLAIN, SCHEMA, Formats, Peeled, SourceFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from firstfault.ingest.formats import PLAIN, SCHEMA, Formats, Peeled, SourceFormat
 
 PIECES = (
     "[default0]:", "[trainer3]:", "[rank3]: ", "[rank3]:", "[E512 10:11:12.715298746 ProcessGroupNCCL.cpp:607] ",
     "[pod/llm-worker-3/pytorch] ", "2025-05-12T10:11:12.345678901Z stderr F ", "2025-05-12T10:11:12.345678901Z ",
-    "(TrainWorker pid=4711, ip=10.0.0.7) ", "\x1b[36m(TrainWorker pid=4711)\x1b[0m ", "[1,3]<stdout>:", "[2025-05-12 10:11:12,345] ",
-    "[INFO] ", "INFO ", "2025-05-12 10:11:12,345 ", "May 12 10:11:12 node-07 kernel: ", "[ 1234.567890] ", "[RANK 3] ", "[rank: 3] ",
-    "node-07:4711:4893 [3] NCCL INFO ", " 3: ", "[3] ", "node-07: ", "trainer-1  | ", "45%|####  | 9/20 [00:10<00:12,  1.15s/it]\r",
-    "E1130 14:21:59.085000 8573 torch/distributed/elastic/multiprocessing/api.py:826] ", "failed (exitcode: 1) local_rank: 0 (pid: 28110) of binary: x",
-    "  rank      : 10 (local_rank: 2)", "text", "é🏖️ ", "[", "]", ":", " ", "\t", "12:34:56 ", '{"log":"x\\n","stream":"stderr","time":"2025-05-12T10:11:12Z"}',
-    '{"message": "hello", "rank": 3}', "WARNING:trainer.loop:", "- INFO - ", "[Rank 3] ", "rank 3: ", "<3>", "0000-99-99 99:99:99 ", "\r",
+    "(TrainWorker pid=4711, ip=10.0.0.7) ", "\x1b[36m(TrainWorker pid=4711)\x1b[0m ", "[1,3]<stdout>:",
+    "[2025-05-12 10:11:12,345] ", "[INFO] ", "INFO ", "2025-05-12 10:11:12,345 ", "May 12 10:11:12 node-07 kernel: ",
+    "[ 1234.567890] ", "[RANK 3] ", "[rank: 3] ", "node-07:4711:4893 [3] NCCL INFO ", " 3: ", "[3] ", "node-07: ",
+    "trainer-1  | ", "45%|####  | 9/20 [00:10<00:12,  1.15s/it]\r",
+    "E1130 14:21:59.085000 8573 torch/distributed/elastic/multiprocessing/api.py:826] ",
+    "failed (exitcode: 1) local_rank: 0 (pid: 28110) of binary: x", "  rank      : 10 (local_rank: 2)", "text",
+    "é🏖️ ", "[", "]", ":", " ", "\t", "12:34:56 ", '{"log":"x\\n","stream":"stderr","time":"2025-05-12T10:11:12Z"}',
+    '{"message": "hello", "rank": 3}', "WARNING:trainer.loop:", "- INFO - ", "[Rank 3] ", "rank 3: ", "<3>",
+    "0000-99-99 99:99:99 ", "\r",
 )  # fmt: skip
-LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map(lambda parts: "".join(parts).replace("\n", ""))
+LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map(
+    lambda parts: "".join(parts).replace("\n", "")
+)
 
 
 def row_of(one: Peeled) -> dict[str, object]:

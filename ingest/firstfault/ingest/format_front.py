@@ -52,6 +52,8 @@ def _walk(node: Node, starts: frozenset[int], masks: list[int]) -> frozenset[int
             return frozenset(end for end in ends if end < WIDTH)
         case Sequence(items):
             for item in items:
+                if not starts:
+                    break
                 starts = _walk(item, starts, masks)
             return starts
         case Choice(options):
@@ -95,7 +97,8 @@ def windows(lines: pl.Series) -> Window:
     places = np.arange(WIDTH)
     out = data[starts[:, None] + places].astype(np.uint16)
     out[places >= lengths[:, None]] = 256
-    return out
+    made: Window = out
+    return made
 
 
 @cache

@@ -1,6 +1,6 @@
 """Owns lines that are one JSON object: which keys hold the time, the place and the message.
 
-A path of keys is written with points (`kubernetes.pod.name`; a point inside a key is `\\.`, an element of a list `[0]`);
+A path of keys is written with points: `kubernetes.pod.name`. A point inside a key is `\\.`, an element of a list `[0]`;
 `path~pattern` takes the first group of the pattern out of the value.
 """
 
@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from .format_model import LineFormat
-from .format_regex import for_polars
-from .format_text import clean
+from firstfault.ingest.format_model import LineFormat
+from firstfault.ingest.format_regex import for_polars
+from firstfault.ingest.format_text import clean
 
 _STEP = re.compile(r"(?:\\.|[^.\[\\])+|\[\d+\]")
 

@@ -15,14 +15,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .format_model import FormatExample, FormatKind, LineFormat
-from .format_regex import for_line
+from firstfault.catalog import cache
+from firstfault.ingest.format_model import FormatExample, FormatKind, LineFormat
+from firstfault.ingest.format_regex import for_line
 
 JSON_START = r"\{[ \t]*\x22"
-CACHE_VERSION = 5
+CACHE_VERSION = 7
+_APART = (
+    (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG),
+    (FormatKind.JSON,),
+    (FormatKind.DETAIL,),
+    (FormatKind.PATH,),
+)
+"""Kinds that compete with one another for a line."""
+
 USER_FOLDERS = "FIRSTFAULT_FORMATS"
 _KEYS = {
-    "id", "kind", "title", "regex", "source", "notes", "trigger", "trust", "open", "own", "final", "sniff", "keys", "need", "match", "no_match",
+    "id", "kind", "title", "regex", "source", "notes", "trust", "open", "own", "final", "sniff", "keys", "need",
+    "match", "no_match",
 }  # fmt: skip
 
 
@@ -32,24 +42,9 @@ class FormatError(ValueError):
 
 def folders(extra: Sequence[Path] = ()) -> list[Path]:
     """The folders that formats are read from: the package's own, those of the environment, those given."""
-    own = Path(str(resources.files(__package__) / "formats"))
+    own = Path(str(resources.files("firstfault.ingest") / "formats"))
     named = [Path(part) for part in os.environ.get(USER_FOLDERS, "").split(os.pathsep) if part]
     return [own, *named, *extra]
-
-
-def cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firstfault"
-
-
-def write_cache(path: Path, content: bytes) -> None:
-    """Puts a file into the cache in one rename; a cache that cannot be written is no failure."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError:
-        return
 
 
 def read_files(where: Iterable[Path]) -> list[tuple[str, bytes]]:
@@ -67,13 +62,13 @@ def load(extra: Sequence[Path] = ()) -> list[LineFormat]:
     digest = hashlib.sha256(f"{CACHE_VERSION}".encode())
     for name, content in files:
         digest.update(name.encode() + b"\0" + content + b"\0")
-    cached = cache_folder() / f"formats-{digest.hexdigest()[:24]}.json"
-    try:
-        return [_from_table(table, table["path"]) for table in json.loads(cached.read_bytes())]
-    except (OSError, ValueError, KeyError):
-        formats = in_order(parse(files))
-        write_cache(cached, json.dumps([_to_table(one) for one in formats]).encode())
-        return formats
+    root, key = cache.cache_root(), digest.hexdigest()[:32]
+    kept = cache.read(root, "formats", key)
+    if kept is not None:
+        return [_from_table(table, table["path"]) for table in json.loads(kept)]
+    formats = in_order(parse(files))
+    cache.write(root, "formats", key, json.dumps([_to_table(one) for one in formats]).encode())
+    return formats
 
 
 def parse(files: Iterable[tuple[str, bytes]]) -> list[LineFormat]:
@@ -102,15 +97,19 @@ def _from_table(table: Mapping[str, Any], path: str) -> LineFormat:
             title=table.get("title", ""),
             source=table.get("source", ""),
             notes=table.get("notes", ""),
-            trigger=table.get("trigger", ""),
             trust=table.get("trust", False),
             open=table.get("open", False),
             own=table.get("own", False),
             final=table.get("final", False),
             sniff=table.get("sniff", {}),
-            keys={name: (paths,) if isinstance(paths, str) else tuple(paths) for name, paths in table.get("keys", {}).items()},
+            keys={
+                name: (paths,) if isinstance(paths, str) else tuple(paths)
+                for name, paths in table.get("keys", {}).items()
+            },
             need=tuple(table.get("need", ())),
-            match=tuple(FormatExample(one["line"], one.get("expect", {}), one.get("why", "")) for one in table.get("match", ())),
+            match=tuple(
+                FormatExample(one["line"], one.get("expect", {}), one.get("why", "")) for one in table.get("match", ())
+            ),
             no_match=tuple(FormatExample(one["line"], {}, one.get("why", "")) for one in table.get("no_match", ())),
             path=path,
         )
@@ -124,10 +123,10 @@ def _to_table(one: LineFormat) -> dict[str, Any]:
 
     return {
         "id": one.id, "kind": str(one.kind), "regex": one.regex, "title": one.title, "source": one.source,
-        "notes": one.notes, "trigger": one.trigger, "trust": one.trust, "open": one.open, "own": one.own, "final": one.final, "sniff": dict(one.sniff),
-        "keys": {name: list(paths) for name, paths in one.keys.items()}, "need": list(one.need),
-        "match": [example(it) for it in one.match], "no_match": [example(it) for it in one.no_match],
-        "path": one.path,
+        "notes": one.notes, "trust": one.trust, "open": one.open, "own": one.own, "final": one.final,
+        "sniff": dict(one.sniff), "keys": {name: list(paths) for name, paths in one.keys.items()},
+        "need": list(one.need), "match": [example(it) for it in one.match],
+        "no_match": [example(it) for it in one.no_match], "path": one.path,
     }  # fmt: skip
 
 
@@ -140,32 +139,30 @@ def fits(one: LineFormat, line: str) -> bool:
     return found is not None
 
 
-def narrower(formats: Sequence[LineFormat]) -> dict[str, set[str]]:
-    """For each format the ids of those that its examples prove to be wider: they match its lines, it matches none of theirs."""
-    hits = {
-        one.id: {other.id for other in formats if any(fits(other, it.line) for it in one.match)} for one in formats
-    }
+def meetings(formats: Sequence[LineFormat]) -> dict[str, set[str]]:
+    """For each format the others that match one of its examples."""
     return {
-        one.id: {other for other in hits[one.id] if other != one.id and one.id not in hits.get(other, set())}
+        one.id: {other.id for other in formats if other is not one and any(fits(other, it.line) for it in one.match)}
         for one in formats
     }
 
 
 def in_order(formats: Sequence[LineFormat]) -> list[LineFormat]:
-    """The formats, the more specific first; those that never meet stand in the order of their ids."""
+    """The formats, the more specific first; where the examples do not decide, in the order of their ids."""
     by_id = {one.id: one for one in formats}
     waits: dict[str, set[str]] = {name: set() for name in by_id}
-    kinds = ((FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG), (FormatKind.JSON,), (FormatKind.DETAIL,), (FormatKind.PATH,))
-    for group in kinds:
-        for name, wider in narrower([one for one in formats if one.kind in group]).items():
-            for other in wider:
-                waits[other].add(name)
+    for group in _APART:
+        hits = meetings([one for one in formats if one.kind in group])
+        for name, others in hits.items():
+            for wider in others:
+                if name not in hits[wider]:
+                    waits[wider].add(name)
     ordered: list[LineFormat] = []
     done: set[str] = set()
     left = sorted(by_id)
     while left:
-        ready = [name for name in left if waits[name] <= done]
-        taken = ready[0] if ready else min(left, key=lambda name: (len(waits[name] - done), name))
+        ready = next((name for name in left if waits[name] <= done), None)
+        taken = ready or min(left, key=lambda name: (len(waits[name] - done), name))
         ordered.append(by_id[taken])
         done.add(taken)
         left.remove(taken)

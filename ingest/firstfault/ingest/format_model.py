@@ -44,7 +44,6 @@ class LineFormat:
     title: str = ""
     source: str = ""
     notes: str = ""
-    trigger: str = ""  # wider and cheaper pattern for the multi-pattern pass; the start of `regex` where empty
     trust: bool = False  # applies only in files where `sniff` found reason to believe it
     open: bool = False  # of a header: another header or a wrapper may follow, this one was a collector's
     own: bool = False  # of a detail: the places it names are the writer's own
@@ -107,14 +106,30 @@ class Peeled:
     about: Mapping[str, Value] = field(default_factory=dict)  # places that the message speaks of, not who wrote it
     format: str | None = None
     wrappers: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
     fields: Mapping[str, Value] = field(default_factory=dict)
 
     def flat(self) -> dict[str, Value]:
         """Every field by its name, those of the message included."""
         out: dict[str, Value] = {**self.about, **self.fields}
         for name in (
-            "ts", "ts_collect", "level", "host", "rank", "local_rank", "task", "pid", "tid", "gpu", "pod",
-            "container", "stream", "ip", "step", "mono_frac_ns", "message",
+            "ts",
+            "ts_collect",
+            "level",
+            "host",
+            "rank",
+            "local_rank",
+            "task",
+            "pid",
+            "tid",
+            "gpu",
+            "pod",
+            "container",
+            "stream",
+            "ip",
+            "step",
+            "mono_frac_ns",
+            "message",
         ):
             value = getattr(self, name)
             if value is not None or name not in out:

@@ -7,14 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from . import format_json, stamps
-from .format_load import fits
-from .format_model import PLACE_FIELDS, PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
-from .format_peel import INT_COLUMNS, MAX_ROUNDS, SMALL, TEXT_FIELDS, fix_tee_role
-from .format_regex import REST, for_line, has_rest
-from .format_text import clean_line
-from .format_words import FLOAT_FIELDS, INT_FIELDS, LEVEL_GROUPS, base_name, level_of
-from .stamps import NO_OFFSET, StampKind
+from firstfault.ingest import format_json, stamps
+from firstfault.ingest.format_load import fits
+from firstfault.ingest.format_model import PLACE_FIELDS, PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
+from firstfault.ingest.format_peel import MAX_ROUNDS, fix_tee_role
+from firstfault.ingest.format_regex import REST, for_line, has_rest
+from firstfault.ingest.format_state import INT_COLUMNS, SMALL, TEXT_FIELDS
+from firstfault.ingest.format_text import clean_line
+from firstfault.ingest.format_words import FLOAT_FIELDS, INT_FIELDS, LEVEL_GROUPS, base_name, level_of
+from firstfault.ingest.stamps import NO_OFFSET, StampKind
 
 _FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
 
@@ -27,6 +28,7 @@ class _Line:
         self.known: dict[str, Any] = {}
         self.fields: dict[str, Value] = {}
         self.wrappers: list[str] = []
+        self.headers: list[str] = []
         self.format: str | None = None
 
     def take(self, groups: dict[str, str | None]) -> None:
@@ -139,15 +141,14 @@ def _apply(one: LineFormat, line: _Line) -> bool:
         groups = match.groupdict()
         line.take(groups)
         line.text = next(groups[name] for name in REST if name in groups) if whole else line.text[match.end() :]
-    if one.kind is not FormatKind.HEADER:
-        line.wrappers.append(one.id)
+    (line.headers if one.kind is FormatKind.HEADER else line.wrappers).append(one.id)
     if one.kind is not FormatKind.TAG or line.format is None:
         line.format = one.id
     return True
 
 
 def _details(formats: Sequence[LineFormat], line: _Line) -> dict[str, Value]:
-    """Takes what the message names; the places that it is about, where they are not the writer's own, are the result."""
+    """Takes what the message names. Places that it is about and that are not the writer's own are the result."""
     about: dict[str, Value] = {}
     for one in formats:
         if one.kind is not FormatKind.DETAIL:
@@ -199,5 +200,5 @@ def _made(line: _Line, source: SourceFormat, about: dict[str, Value]) -> Peeled:
         gpu=known.get("gpu"), pod=known.get("pod"), container=known.get("container"), stream=known.get("stream"),
         ip=known.get("ip"), mono_frac_ns=known.get("mono_frac_ns"), mono_ns=known.get("mono_ns"),
         step=known.get("step"), about=about,
-        format=line.format, wrappers=tuple(line.wrappers), fields=line.fields,
+        format=line.format, wrappers=tuple(line.wrappers), headers=tuple(line.headers), fields=line.fields,
     )  # fmt: skip

@@ -1,7 +1,6 @@
-"""Owns the translation of one pattern for three engines: RE2 (one line), Rust's regex in polars (columns), Hyperscan (a chunk).
+"""Owns the translation of one pattern for two engines: RE2 for a line, Rust's regex in polars for columns.
 
-The patterns are written in the common part of the three. What differs is what `\\d`, `\\w`, `\\s` cover and what may cross a
-line end; both are spelled out here.
+The patterns are written in the common part of both; what `\\d`, `\\w` and `\\s` cover differs and is spelled out here.
 """
 
 from __future__ import annotations
@@ -10,82 +9,51 @@ import re
 from functools import cache
 from typing import Any
 
-import re2
+import re2  # type: ignore[import-untyped]
 
 _ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\r\n\f"}
-_SHORT = re.compile(r"\[\^?\]?|\\.|\]|\(\?P<(\w+)>|.", re.DOTALL)
 GROUP = re.compile(r"\(\?P<(\w+)>")
 REST = ("rest", "message")
 
 
-def _walk(pattern: str, *, newline: bool, names: bool, anchors: bool = True) -> str:
+def _spelled_out(pattern: str) -> str:
     out: list[str] = []
     inside = False
     position = 0
     while position < len(pattern):
-        char = pattern[position]
-        pair = pattern[position : position + 2]
-        if inside:
-            if char == "\\" and pair[1] in _ASCII:
-                piece = _ASCII[pair[1]]
-                out.append(piece.replace(r"\n", "") if newline else piece)
-                position += 2
-            elif char == "\\":
-                out.append(pair)
-                position += 2
-            else:
-                inside = char != "]"
-                out.append(char)
-                position += 1
-        elif char == "\\":
-            if pair[1] in _ASCII:
-                piece = _ASCII[pair[1]]
-                out.append(f"[{piece.replace(chr(92) + 'n', '') if newline else piece}]")
-            elif pair[1].lower() in _ASCII:
-                extra = r"\n" if newline and pair[1] != "S" else ""
-                out.append(f"[^{_ASCII[pair[1].lower()]}{extra}]")
-            elif pair == r"\b":
-                out.append(r"\b" if newline else r"(?-u:\b)")
-            else:
-                out.append(pair)
+        char, pair = pattern[position], pattern[position : position + 2]
+        if char == "\\":
+            out.append(_escape(pair, inside))
             position += 2
-        elif char == "[":
+            continue
+        if char == "[" and not inside:
             inside = True
-            if pair == "[^":
-                out.append(r"[^\n" if newline else "[^")
-                position += 2
-            else:
-                out.append("[")
-                position += 1
+            opening = "[^" if pair == "[^" else "["
+            out.append(opening)
+            position += len(opening)
             if pattern[position : position + 1] == "]":
                 out.append(r"\]")
                 position += 1
-        elif not names and pattern.startswith("(?P<", position):
-            out.append("(?:")
-            position = pattern.index(">", position) + 1
-        else:
-            out.append(char)
-            position += 1
+            continue
+        inside = inside and char != "]"
+        out.append(char)
+        position += 1
     return "".join(out)
+
+
+def _escape(pair: str, inside: bool) -> str:
+    kind = pair[1:]
+    if kind in _ASCII:
+        return _ASCII[kind] if inside else f"[{_ASCII[kind]}]"
+    if kind.lower() in _ASCII and not inside:
+        return f"[^{_ASCII[kind.lower()]}]"
+    return r"(?-u:\b)" if pair == r"\b" and not inside else pair
 
 
 @cache
 def for_polars(pattern: str) -> str:
     """The pattern for Rust's regex: classes are ASCII, as in the other two engines."""
-    return _walk(pattern, newline=False, names=True)
-
-
-@cache
-def head_of(pattern: str) -> str:
-    """The part of the pattern before the remaining text: what the multi-pattern engine has to see."""
-    cut = min((pattern.find(f"(?P<{name}>") for name in REST if f"(?P<{name}>" in pattern), default=-1)
-    return pattern if cut < 0 else pattern[:cut]
-
-
-@cache
-def for_hyperscan(pattern: str) -> str:
-    """The head of the pattern without names, unable to cross a line end."""
-    return _walk(head_of(pattern), newline=True, names=False)
+    return _spelled_out(pattern)
 
 
 @cache

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from .format_model import LineFormat, SourceFormat
-from .format_regex import for_line
-from .format_text import clean_line
+from firstfault.ingest.format_model import LineFormat, SourceFormat
+from firstfault.ingest.format_regex import for_line
+from firstfault.ingest.format_text import clean_line
 
 MOST_LOCAL_RANKS = 16
 MOST_LINES = 400
@@ -20,7 +20,10 @@ MOST_CHARS = 400
 _BEHIND_COLON = r"\[rank(\d{1,7})\]:(.*)$"
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
 _UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
-_NO_HOST = r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch)s?[-_]?\d*$|.*(?:error|warning|exception)$"
+_NO_HOST = (
+    r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch)s?[-_]?\d*$"
+    r"|.*(?:error|warning|exception)$"
+)
 _AGENT = r"(?:torch[./]distributed|\[default\d+\]:|torchrun)"
 
 
@@ -40,7 +43,9 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
     if proof:
         if highest < MOST_LOCAL_RANKS:
             trusted.add("torch-tee-rank")
-            why.append("torch-tee-rank: lines follow [rankN]: without the blank of PyTorch's own prefix, N is the local rank")
+            why.append(
+                "torch-tee-rank: lines follow [rankN]: without the blank of PyTorch's own prefix, N is the local rank"
+            )
         else:
             trusted.add("torch-rank-bare")
             why.append(f"torch-rank-bare: [rank{highest}]: is no local rank")
@@ -118,7 +123,7 @@ def _tee_role(lines: Sequence[str]) -> str | None:
 
 
 def _task_means(lines: Sequence[str]) -> str | None:
-    """What the number of an srun label is: the rank where the ranks inside agree with it, the node where they do not."""
+    """What an srun label counts: ranks where the ranks inside agree with it, nodes where they do not."""
     same = other = agents = 0
     for line in lines:
         found = for_line(r" *(\d{1,6}): (.*)$").match(line)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
-from .format_regex import for_line
+from firstfault.ingest.format_regex import for_line
 
 ANSI = r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[=>78])"
 # an update of a progress bar that a later part of the same line replaced
@@ -33,10 +35,12 @@ def clean_line(line: str) -> str:
     return line
 
 
-def _where(lines: pl.Series, mark: str, change: object) -> pl.Series:
+def _where(lines: pl.Series, mark: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
     rows = lines.str.contains(mark, literal=True).arg_true()
-    changed = change(lines.gather(rows))  # type: ignore[operator]
-    place = pl.Series(range(len(lines)), dtype=pl.Int64).scatter(rows, pl.Series(range(len(lines), len(lines) + len(rows))))
+    changed = change(lines.gather(rows))
+    place = pl.Series(range(len(lines)), dtype=pl.Int64).scatter(
+        rows, pl.Series(range(len(lines), len(lines) + len(rows)))
+    )
     return pl.concat([lines, changed], rechunk=True).gather(place)
 
 

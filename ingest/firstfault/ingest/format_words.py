@@ -9,7 +9,21 @@ LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 _WORDS = {
     "TRACE": ("TRACE", "CALL", "FINEST"),
-    "DEBUG": ("DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5", "DBG", "VERBOSE", "FINE", "FINER", "DIAG", "V", "D"),
+    "DEBUG": (
+        "DEBUG",
+        "DEBUG1",
+        "DEBUG2",
+        "DEBUG3",
+        "DEBUG4",
+        "DEBUG5",
+        "DBG",
+        "VERBOSE",
+        "FINE",
+        "FINER",
+        "DIAG",
+        "V",
+        "D",
+    ),
     "INFO": ("INFO", "NOTICE", "INFORMATION", "INFORMATIONAL", "NORMAL", "SUCCESS", "DEFAULT", "I", "N"),
     "WARN": ("WARN", "WARNING", "W"),
     "ERROR": ("ERROR", "ERR", "SEVERE", "E"),
@@ -26,9 +40,10 @@ INT_FIELDS = frozenset((
     "rank", "local_rank", "task", "pid", "tid", "gpu", "src_line", "pg_rank", "pg_id", "node_rank", "infra_rank",
     "comm_rank", "comm_nranks", "nvml_dev", "tp_rank", "dp_rank", "pp_rank", "ep_rank", "peer_rank", "seq", "next_seq",
     "peer_seq", "numel_in", "numel_out", "timeout_ms", "timeout_s", "elapsed_ms", "last_enqueued", "last_completed",
-    "stuck_s", "src_rank", "exitcode", "signal_no", "child_pid", "victim_pid", "joined", "expected", "peer_port", "port",
-    "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid", "link",
-    "nvswitch", "hsa_node", "secs", "lpid", "lline", "jobid", "het_group", "repeated", "dead_task", "attempt", "step",
+    "stuck_s", "src_rank", "exitcode", "signal_no", "child_pid", "victim_pid", "joined", "expected", "peer_port",
+    "port", "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid", "link",
+    "nvswitch",
+    "hsa_node", "secs", "lpid", "lline", "jobid", "het_group", "repeated", "dead_task", "attempt", "step",
     "total", "gai",
 ))  # fmt: skip
 FLOAT_FIELDS = frozenset(("loss", "ep_num"))

@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from . import format_one, format_sniff
-from .format_load import FormatError, load
-from .format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
-from .format_peel import SCHEMA, Peeler
+from firstfault.ingest import format_one, format_sniff
+from firstfault.ingest.format_load import FormatError, load
+from firstfault.ingest.format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
+from firstfault.ingest.format_peel import Peeler
+from firstfault.ingest.format_state import SCHEMA
 
 __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
 

@@ -66,7 +66,11 @@ class _Text:
             self.length = np.array([len(text) for text in short], dtype=np.int64)
             raw = b"".join(text.ljust(_WIDTH) for text in short)
         else:
-            plain = texts if texts.str.len_bytes().sum() == texts.str.len_chars().sum() else texts.str.replace_all(r"[^\x00-\x7f]", "?")
+            plain = (
+                texts
+                if texts.str.len_bytes().sum() == texts.str.len_chars().sum()
+                else texts.str.replace_all(r"[^\x00-\x7f]", "?")
+            )
             self.length = plain.str.len_bytes().to_numpy().astype(np.int64).clip(max=_WIDTH)
             raw = plain.str.slice(0, _WIDTH).str.pad_end(_WIDTH, " ").str.join("").item().encode()
         self.rows: Bytes = np.frombuffer(raw, dtype=np.uint8).reshape(len(texts), _WIDTH)
@@ -136,7 +140,8 @@ def _days(year: Ints, month: Ints, day: Ints) -> Ints:
     era = np.floor_divide(shifted, 400)
     of_era = shifted - era * 400
     of_year = (153 * (month + np.where(month > 2, -3, 9)) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    days: Ints = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days
 
 
 _MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], dtype=np.int64)
@@ -195,9 +200,7 @@ def _ctime(text: _Text) -> Stamps:
 
 
 def _syslog(text: _Text) -> Stamps:
-    return _moment(
-        BASE_YEAR, text.month(0), text.number(4, 2), _clock(text, 7), text.fraction(15), StampKind.NO_YEAR
-    )
+    return _moment(BASE_YEAR, text.month(0), text.number(4, 2), _clock(text, 7), text.fraction(15), StampKind.NO_YEAR)
 
 
 def _mdhm(text: _Text) -> Stamps:
@@ -216,9 +219,7 @@ def _glog(text: _Text) -> Stamps:
 
 def _glogy(text: _Text) -> Stamps:
     fraction = text.fraction(17)
-    return _moment(
-        text.number(0, 4), text.number(4, 2), text.number(6, 2), _clock(text, 9), fraction, StampKind.FULL
-    )
+    return _moment(text.number(0, 4), text.number(4, 2), text.number(6, 2), _clock(text, 9), fraction, StampKind.FULL)
 
 
 def _c10(text: _Text) -> Stamps:
@@ -244,9 +245,7 @@ def _mdhms(text: _Text) -> Stamps:
 
 def _short_year(text: _Text) -> Stamps:
     year = text.number(0, 2) + 2000
-    return _moment(
-        year, text.number(3, 2), text.number(6, 2), _clock(text, 9), text.fraction(17), StampKind.FULL
-    )
+    return _moment(year, text.number(3, 2), text.number(6, 2), _clock(text, 9), text.fraction(17), StampKind.FULL)
 
 
 def _us(text: _Text) -> Stamps:
@@ -275,7 +274,9 @@ def _neuron(text: _Text) -> Stamps:
     four = stamps.res == 100_000
     ms = stamps.frac // 100_000 * 1_000_000
     ns = np.where(four, stamps.ns - stamps.frac + ms, stamps.ns)
-    return Stamps(ns, np.where(four, 1_000_000, stamps.res), stamps.offset, stamps.kind, np.where(four, ms, stamps.frac))
+    return Stamps(
+        ns, np.where(four, 1_000_000, stamps.res), stamps.offset, stamps.kind, np.where(four, ms, stamps.frac)
+    )
 
 
 def _mdy(text: _Text) -> Stamps:
@@ -287,7 +288,12 @@ def _mdy(text: _Text) -> Stamps:
 def _dmony(text: _Text) -> Stamps:
     fraction = text.fraction(20)
     return _moment(
-        text.number(7, 4), text.month(3), text.number(0, 2), _clock(text, 12), fraction, StampKind.FULL,
+        text.number(7, 4),
+        text.month(3),
+        text.number(0, 2),
+        _clock(text, 12),
+        fraction,
+        StampKind.FULL,
         text.zone(fraction[2]),
     )
 
@@ -304,7 +310,7 @@ def _decimal(texts: pl.Series) -> tuple[Ints, Ints, Ints, Flags]:
     """Whole part, nanoseconds of the fraction, resolution, validity of plain decimal numbers."""
     parts = texts.str.split_exact(".", 1).struct.unnest()
     whole = parts["field_0"].cast(pl.Int64, strict=False)
-    tail = parts["field_1"].fill_null("").str.slice(0, 9)
+    tail = parts["field_1"].str.extract(r"^([0-9]{1,9})", 1).fill_null("")
     count = tail.str.len_bytes().to_numpy().astype(np.int64)
     value = tail.cast(pl.Int64, strict=False).fill_null(0).to_numpy().astype(np.int64)
     scale = 10 ** (9 - count)
@@ -338,14 +344,27 @@ def _mono_us(texts: pl.Series) -> Stamps:
     return Stamps(stamps.ns // 1_000_000, stamps.res // 1_000_000, stamps.offset, stamps.kind, stamps.frac)
 
 
+def _relative(texts: pl.Series) -> Stamps:
+    stamps = _mono(texts)
+    kind = np.where(stamps.kind != 0, StampKind.RELATIVE, 0).astype(np.int8)
+    return Stamps(stamps.ns, stamps.res, stamps.offset, kind, stamps.frac)
+
+
+def _minute(texts: pl.Series) -> Stamps:
+    """`May12 10:11` and `May 2 10:11`, brought to the widths of `May 12 10:11`."""
+    parts = texts.str.extract_groups(r"^(?<m>[A-Z][a-z]{2}) ?(?<d>[0-9]{1,2}) (?<t>[0-9]{2}:[0-9]{2})$").struct.unnest()
+    wide = parts.select(pl.concat_str("m", pl.lit(" "), pl.col("d").str.zfill(2), pl.lit(" "), "t")).to_series()
+    return _mdhm(_Text(wide.fill_null("")))
+
+
 def _auto(texts: pl.Series) -> Stamps:
     """Times of JSON records: a number counts from the epoch, a text is a date and a time."""
     number = texts.str.contains(r"^[0-9]{1,19}(?:\.[0-9]+)?$").to_numpy()
     dated = texts.str.contains(r"^[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}[T _][0-9]{2}:[0-9]{2}:[0-9]{2}").to_numpy()
     count = len(texts)
     out = Stamps(
-        np.zeros(count, np.int64), np.ones(count, np.int64), np.full(count, NO_OFFSET, np.int32), np.zeros(count, np.int8),
-        np.zeros(count, np.int64),
+        np.zeros(count, np.int64), np.ones(count, np.int64), np.full(count, NO_OFFSET, np.int32),
+        np.zeros(count, np.int8), np.zeros(count, np.int64),
     )  # fmt: skip
     for where, shape in ((number, _epoch), (dated, lambda some: _ymd(_Text(some)))):
         if where.any():
@@ -377,7 +396,9 @@ _FREE: dict[str, Callable[[pl.Series], Stamps]] = {
     "epoch": _epoch,  # 1747044672.123456, or whole milli-, micro- or nanoseconds
     "mono": _mono,  # 1234.567890, seconds since boot
     "monous": _mono_us,  # 1234567890, microseconds since boot
-    "auto": _auto,
+    "rel": _relative,  # 0.000123, seconds since the line before
+    "mond": _minute,  # May12 10:11
+    "auto": _auto,  # what JSON records hold
 }
 SHAPES = (*_FIXED, *_FREE)
 
@@ -394,7 +415,7 @@ def year_of(ns: int) -> int:
 
 
 def fill_year(ns: Ints, year: int | Ints) -> Ints:
-    """Stamps without a year, moved from `BASE_YEAR` into `year` (one, or one for each); Feb 29 slides where there is none."""
+    """Stamps without a year, moved from `BASE_YEAR` into `year` (one, or one for each); a missing Feb 29 slides."""
     years = np.broadcast_to(np.asarray(year, dtype=np.int64), ns.shape)
     one = np.ones(ns.shape, dtype=np.int64)
     base = _days(one * BASE_YEAR, one, one) * DAY
