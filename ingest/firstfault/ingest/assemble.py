@@ -14,6 +14,7 @@ from firstfault.ingest import identify as identity
 from firstfault.ingest import times
 from firstfault.ingest.discover import STDIN
 from firstfault.ingest.dumps import DumpProblem, DumpRows, DumpSignal
+from firstfault.ingest.dumps.classify import classified
 from firstfault.ingest.extract.records import Failure
 from firstfault.ingest.extract.rows import About, Own, SignalRow
 from firstfault.ingest.extract.source import SourceState, settle
@@ -96,7 +97,12 @@ def assemble(
     stamps = _renumbered(times.merge(part.stamps for part in parts if part.stamps is not None), "source", places)
     _mark_twins(sources, keys, stamps, found)
     speaking = {one.state.number: one for one in sources if one.twin_of is None}
-    dumps = [(speaking[number].id, rows) for part in parts for number, rows in part.dumps if number in speaking]
+    dumps = [
+        (speaking[number].id, classified(rows, matcher))
+        for part in parts
+        for number, rows in part.dumps
+        if number in speaking
+    ]
     signals = [Spoken.of(one.id, row) for one in speaking.values() for row in one.state.signals]
     signals += [Spoken.of(source, _of_dump(row)) for source, rows in dumps for row in rows.signals]
     paths = {one.id: one.path for one in sources}
@@ -154,7 +160,7 @@ def _append(whole: SourceState, shard: SourceState) -> None:
     whole.formats.update(shard.formats)
     whole.lines += shard.lines
     whole.bytes += shard.bytes
-    whole.plain += shard.plain
+    whole.counts.update(shard.counts)
     whole.digest = hashlib.blake2b(f"{whole.digest}{shard.digest}".encode(), digest_size=16).hexdigest()
     for problem in shard.problems:
         line = problem.line + base if problem.line is not None else None
