@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from firstfault.catalog import Catalog, Event, Role, load_catalog
+from firstfault.catalog import Catalog, Event, Role, cache, load_catalog
 
 ENTRY = """
 id = "{id}"
@@ -108,8 +109,18 @@ def test_the_cache_follows_xdg_and_belongs_to_its_owner(tmp_path: Path, monkeypa
     assert len(list((tmp_path / "firstfault").glob("catalog-*"))) == 1
 
 
-def test_old_cache_files_are_dropped(tmp_path: Path, cache_dir: Path) -> None:
+def test_old_cache_files_are_dropped(cache_dir: Path) -> None:
+    root = cache.cache_root(cache_dir)
     for number in range(12):
-        write(tmp_path / "my-engine.toml", id="my-engine", title=str(number))
-        load_catalog([tmp_path / "my-engine.toml"], cache_dir)
-    assert len(list(cache_dir.glob("catalog-*"))) == 8
+        cache.write(root, "catalog", str(number), b"payload")
+        os.utime(cache_dir / f"catalog-{number}", ns=(number, number))
+    cache.write(root, "catalog", "newest", b"payload")
+    kept = {path.name.removeprefix("catalog-") for path in cache_dir.iterdir()}
+    assert kept == {"newest", *map(str, range(5, 12))}
+
+
+def test_a_cut_cache_file_is_no_cache_file(cache_dir: Path) -> None:
+    root = cache.cache_root(cache_dir)
+    cache.write(root, "catalog", "key", b"payload")
+    (cache_dir / "catalog-key").write_bytes((cache_dir / "catalog-key").read_bytes()[:-1])
+    assert cache.read(root, "catalog", "key") is None

@@ -79,6 +79,8 @@ def test_blanks_between_a_text_and_what_follows_do_not_matter() -> None:
 def test_either_case_is_found_where_the_pattern_says_so() -> None:
     assert fires(r"(?i)out of memory", b"Out Of Memory")
     assert not fires(r"out of memory", b"Out Of Memory")
+    assert texts(r"[Oo]ut of memory") == {b"Out of memory", b"out of memory"}
+    assert texts(r"(?i)out of memory") == {b"out of memory"}
 
 
 def test_an_anchored_word_is_looked_for_as_a_word() -> None:

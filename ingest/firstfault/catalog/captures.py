@@ -16,7 +16,7 @@ NAMES = frozenset(
         *("peer", "peer_port", "peer_rank", "peer_host", "peer_ip", "server"),
         *("seq", "op", "peer_op", "peer_seq", "numel_in", "numel_out", "shape", "dtype"),
         *("timeout_ms", "timeout_s", "elapsed_ms", "elapsed_s"),
-        *("last_enqueued", "last_completed"),
+        *("last_enqueued", "last_started", "last_completed", "index"),
         *(
             "exitcode",
             "signal",

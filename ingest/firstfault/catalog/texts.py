@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -18,14 +19,28 @@ SHORTEST = 3
 _LONGEST = 120
 _ALTERNATIVES = 48
 _SMALL_CLASS = 4
-_COMMON = (
-    *b"iteration checkpoint distributed completed training finished elapsed running started loading learning".split(),
-    *b"trainer setting default version process memory global python kernel server worker device number failed".split(),
-    *b"socket saving total torch train model error batch epoch scale group local using token state rank loss".split(),
-    *b"info warn nccl step time host node size data file line from with code cuda norm grad gpu".split(),
-    *(b"the ", b" in ", b" to ", b" of ", b" is ", b" on "),
-)
-"""Words of ordinary lines: a text that consists of them says little."""
+_COMMON = {
+    0.3: b"rank info loss training step",
+    0.1: b"python torch file line default nccl packages distributed cpp time",
+    0.05: (
+        b"node data the run epoch env grad norm for checkpoint init process size comm iteration error learning rate pid"
+    ),
+    0.02: (
+        b"backward elastic local global multiprocessing gpu api return call main net mem scratch total using not "
+        b"group worker max last engine batch with warning args this cuda from frame socket scale agent most recent "
+        b"model number traceback samples server root self device setting module version skipped elapsed log cache "
+        b"dist utils nan trainer memory consumed world tokens use timeout function plugin tensor successfully set "
+        b"and client failed cannot all host detected signal peer transport connection load complete exception saved "
+        b"running barrier found code state"
+    ),
+}
+"""Words of ordinary lines, by the share of lines that hold them in logs of many frameworks."""
+
+_SHARES = {word: share for share, words in sorted(_COMMON.items()) for word in words.split()}
+_BY_LENGTH = (0.5, 0.3, 0.2, 0.03, 0.01, 0.006, 0.004, 0.002, 0.001)
+_DIGITS = reduce(or_, (1 << byte for byte in b"0123456789"))
+_LETTERS = WORD & ~_DIGITS & ~(1 << ord("_"))
+_WORDS = re.compile(rb"[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ def candidates(items: list[Node]) -> Iterator[tuple[Text, ...]]:
     """Sets of texts of which every match holds one: from runs of exact items, and from what single items require."""
     start, run = 0, [(b"", False)]
     for at, item in enumerate(items):
-        exact = _exact(item)
+        exact = _exact_at(items, at)
         joined = _joined(run, exact) if exact is not None else None
         if joined is None:
             yield from _run(items, start, at, run)
@@ -122,16 +137,52 @@ def _widened(inner: Text, outer: Text, place: int) -> Text:
 
 
 def worth(texts: tuple[Text, ...]) -> float:
-    """How rarely the texts are likely to stand in ordinary lines."""
-    too_short = min(len(one.text) for one in texts) < SHORTEST
-    return min(map(_rarity, texts)) - log2(len(texts)) / 2 - (100 if too_short else 0)
+    """How rarely the texts are likely to stand in ordinary lines: bits of the share of lines that hold one of them."""
+    if min(len(one.text) for one in texts) < SHORTEST:
+        return 0.0
+    return -log2(min(1.0, sum(map(_share, texts))))
 
 
-def _rarity(one: Text) -> float:
-    rest = one.text.lower()
-    for word in _COMMON:
-        rest = rest.replace(word, b"\0")
-    return sum(1.0 if bytes((byte,)).isalpha() else 0.5 for byte in rest) - (len(one.text) < 2 * SHORTEST)
+def _share(one: Text) -> float:
+    """A guess at the share of ordinary lines that hold the text: of its rarest word, less the more words it holds.
+
+    Lines that hold it with other neighbours count little: they cost the search of the text, and no look at the line.
+    """
+    left, right = bool(one.before & _LETTERS), bool(one.behind & _LETTERS) and not one.skip
+    return _guess(one.text.lower(), left, right) + 0.05 * _guess(one.text.lower(), True, True)
+
+
+def _fits(word: bytes, other: bytes, left: bool, right: bool) -> bool:
+    if left and right:
+        return word in other
+    if left or right:
+        return other.endswith(word) if left else other.startswith(word)
+    return word == other
+
+
+@lru_cache(maxsize=8192)
+def _guess(text: bytes, left: bool, right: bool) -> float:
+    """Where `left`, the first word may be the end of a longer one; where `right`, the last may be a beginning."""
+    words = list(_WORDS.finditer(text))
+    shares = sorted(_share_of_word(m[0], left and m.start() == 0, right and m.end() == len(text)) for m in words)
+    signs = len(re.sub(rb"[a-z0-9 ]", b"", text))
+    return (shares[0] if shares else 0.6) * 0.5 ** max(0, len(words) - 1) * 0.75**signs
+
+
+def _share_of_word(word: bytes, left: bool, right: bool) -> float:
+    known = max((share for other, share in _SHARES.items() if _fits(word, other, left, right)), default=0.0)
+    return max(known, _BY_LENGTH[min(len(word), len(_BY_LENGTH) - 1)])
+
+
+def _exact_at(items: list[Node], at: int) -> list[tuple[bytes, bool]] | None:
+    """All texts of one item. A letter in both cases beside letters in one case, as in [Nn]aN, is two texts."""
+    exact = _exact(items[at])
+    beside = [one.mask for one in items[max(0, at - 1) : at + 2] if isinstance(one, Atom) and one is not items[at]]
+    if exact is not None and isinstance(items[at], Atom) and len(exact) == 1 and exact[0][1]:
+        letter = exact[0][0]
+        if any(mask.bit_count() == 1 and mask & _LETTERS for mask in beside):
+            return [(letter.upper(), False), (letter, False)]
+    return exact
 
 
 def _exact(node: Node) -> list[tuple[bytes, bool]] | None:
@@ -158,10 +209,11 @@ def _exact(node: Node) -> list[tuple[bytes, bool]] | None:
             exact = list(map(_exact, options))
             together = [text for one in exact if one is not None for text in one]
             return together if None not in exact and len(together) <= _ALTERNATIVES else None
-        case Sequence(items):
+        case Sequence():
             joined: list[tuple[bytes, bool]] | None = [(b"", False)]
-            for item in items:
-                one = _exact(item)
+            parts = flat(node)
+            for at in range(len(parts)):
+                one = _exact_at(parts, at)
                 joined = _joined(joined, one) if one is not None and joined is not None else None
             return joined
 

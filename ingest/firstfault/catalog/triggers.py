@@ -17,11 +17,11 @@ from functools import lru_cache
 from firstfault.catalog.regex import Atom, Boundary, Choice, Node, PatternError, Repeat, Sequence, parse
 from firstfault.catalog.texts import SHORTEST, Text, candidates, flat, worth
 
-_TELLING = 12.0
-"""Texts worth less than this stand in many ordinary lines: a second text has to be on the line too."""
+_TELLING = 8.0
+"""Texts of fewer bits stand in many ordinary lines: a second text has to be on the line too."""
 
-_HELPFUL = 6.0
-"""A second text worth less than this is found too often to be worth its search."""
+_HELPFUL = 5.0
+"""A second text of fewer bits is found too often to be worth its search."""
 
 
 @dataclass(frozen=True, slots=True)
