@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from firstfault.ingest import format_json, stamps
-from firstfault.ingest.format_front import masks_of, table_of, text_of, windows
+from firstfault.ingest.format_front import SMALL, masks_of, table_of, text_of, windows
 from firstfault.ingest.format_load import JSON_START
 from firstfault.ingest.format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
 from firstfault.ingest.format_regex import REST, for_polars, groups_of, has_rest
@@ -165,11 +165,11 @@ class Peeler:
             found = table["head_"]
             rest = None
         mask = np.ones(len(rows), dtype=np.bool_)
+        if found.null_count() == len(found):
+            return None
         if found.null_count():
             good = found.is_not_null()
             mask = good.to_numpy()
-            if not mask.any():
-                return None
             table, texts, rows = table.filter(good), texts.filter(good), rows[mask]
             rest = None if rest is None else rest.filter(good)
         if rest is None:
@@ -194,11 +194,11 @@ class Peeler:
                 continue
             values = table[column]
             at = rows
+            if values.null_count() == len(values):
+                continue
             if values.null_count():
                 there = values.is_not_null()
                 values, at = values.filter(there), rows[there.to_numpy()]
-            if not len(at):
-                continue
             if name.startswith("t_"):
                 found = stamps.parse(values, name[2:])
                 state.take_stamps(at, found)
@@ -234,13 +234,16 @@ class Peeler:
         if not len(hits):
             return
         some = message.gather(hits)
+        few = some.to_list() if len(some) < SMALL else None
         for place, text in self.details.items():
             one = self.formats[place]
             pattern = for_polars(one.regex)
-            where = some.str.contains(text, literal=True)
-            if not where.any():
+            if few is None:
+                rows = hits[some.str.contains(text, literal=True).to_numpy()]
+            else:
+                rows = hits[[text in line for line in few]]
+            if not len(rows):
                 continue
-            rows = hits[where.to_numpy()]
             rows = rows[message.gather(rows).str.contains(pattern).to_numpy()]
             if not len(rows):
                 continue

@@ -41,7 +41,7 @@ INT_FIELDS = frozenset((
     "comm_rank", "comm_nranks", "nvml_dev", "tp_rank", "dp_rank", "pp_rank", "ep_rank", "peer_rank", "seq", "next_seq",
     "peer_seq", "numel_in", "numel_out", "timeout_ms", "timeout_s", "elapsed_ms", "last_enqueued", "last_completed",
     "stuck_s", "src_rank", "exitcode", "signal_no", "child_pid", "victim_pid", "joined", "expected", "peer_port",
-    "port", "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid", "link",
+    "port", "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid",
     "nvswitch",
     "hsa_node", "secs", "lpid", "lline", "jobid", "het_group", "repeated", "dead_task", "attempt", "step",
     "total", "gai",

@@ -44,7 +44,7 @@ class Bounds:
     """What opening a file costs, in bytes read meanwhile."""
     in_process: int = 20 << 20
     """Bytes of a job that is read without starting workers."""
-    memory: int = 256 << 20
+    memory: int = 64 << 20
     """Bytes of a job whose rows may stay in memory until they are written."""
     text: int = 4 << 30
     """Bytes of a job whose text is kept unless the user says otherwise."""

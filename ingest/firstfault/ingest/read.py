@@ -31,7 +31,7 @@ from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.sharding import ShardStream, sample_lines
 
-_ROWS = 1 << 20
+_ROWS = 1 << 17
 _HEAD = 8192
 _SAMPLE = 100
 _LOOK_AHEAD = 1 << 20

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from firstfault.catalog.matcher import Matcher
+from firstfault.catalog.model import Event
 from firstfault.ingest.extract.batch import Batch
 from firstfault.ingest.extract.records import HEAD, TABLE, Failure, RecordReader, Row
 from firstfault.ingest.extract.rows import TEXT_LIMIT, About, Own, SignalRow
@@ -20,7 +21,9 @@ from firstfault.ingest.problems import Problem, Severity
 
 T = TypeVar("T")
 _BLOCK = 256
-_MAX_PLAIN = 5000
+_MAX_HITS = 10_000
+"""Signals of one pattern in one source; a storm says no more than its beginning."""
+_PLAIN = -1
 _GENERIC = "python-traceback"
 
 
@@ -41,7 +44,7 @@ class SourceState:
     format_why: str = ""
     digest: str = ""
     signals: list[SignalRow] = field(default_factory=list)
-    plain: int = 0
+    counts: Counter[int] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     spans: list[list[int]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -64,13 +67,17 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
     state.lines += len(segment.lines)
     known = set()
     for row, hit in _between(batch.hits, start, stop):
-        state.signals.append(replace(hit, line=segment.first_line + row - start))
         known.add(row)
+        if hit.fact is not None and hit.event == Event.NOISE:
+            continue
+        state.counts[hit.pattern] += 1
+        if state.counts[hit.pattern] <= _MAX_HITS:
+            state.signals.append(replace(hit, line=segment.first_line + row - start))
     if segment.searched:
         for row, error in _between(batch.errors, start, stop):
             if row not in known:
-                state.plain += 1
-                if state.plain <= _MAX_PLAIN:
+                state.counts[_PLAIN] += 1
+                if state.counts[_PLAIN] <= _MAX_HITS:
                     state.signals.append(replace(error, line=segment.first_line + row - start))
         openers = batch.openers[bisect_left(batch.openers, start) : bisect_left(batch.openers, stop)]
         if openers or reading.busy:
@@ -132,14 +139,11 @@ def settle(state: SourceState, matcher: Matcher) -> None:
             made.append(_traceback(failure))
     state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
     state.failures = []
-    if state.plain > _MAX_PLAIN:
-        left = state.plain - _MAX_PLAIN
-        state.note(
-            "folded",
-            Severity.NOTICE,
-            "more lines of level ERROR that no entry explains are in `lines` only",
-            count=left,
-        )
+    for pattern, count in sorted(state.counts.items()):
+        if count > _MAX_HITS:
+            name = "errors that no entry explains" if pattern == _PLAIN else f"lines of {matcher.patterns[pattern].id}"
+            detail = f"{count} {name}, of which the first {_MAX_HITS} are signals"
+            state.note("folded", Severity.NOTICE, detail, count=count - _MAX_HITS)
 
 
 def _trimmed(failure: Failure, said: Mapping[int, list[SignalRow]]) -> Failure:
