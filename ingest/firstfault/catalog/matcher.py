@@ -99,7 +99,7 @@ class Matcher:
         return [(number, captures) for number, captures in found if captures is not None]
 
     def best(self, patterns: Iterable[int]) -> int:
-        """The pattern that speaks for a line: entries before facts, strong before weak, narrow before wide."""
+        """The pattern that speaks for a line: entries before facts, fallbacks last, strong before weak, narrow first."""
         return min(patterns, key=self._rank.__getitem__)
 
 
@@ -129,8 +129,8 @@ def _numbered(bare: list[_Bare], specificities: list[int]) -> tuple[CompiledPatt
 def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, int]:
     return (
         pattern.kind != "entry",
-        pattern.weak,
         pattern.id in FALLBACK_ENTRIES,
+        pattern.weak,
         -pattern.specificity,
         pattern.id,
         pattern.number,
