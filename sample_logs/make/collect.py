@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 import re
@@ -40,7 +41,10 @@ def copy_logs(source: pathlib.Path, target: pathlib.Path, job: Job, home: str) -
             raise SystemExit(f"{path}: a path of this machine is left: {FORBIDDEN.search(data)}")
         new = target / place
         new.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(data)
+        if job.compress:
+            new.with_name(new.name + ".gz").write_bytes(gzip.compress(data, mtime=0))
+        else:
+            new.write_bytes(data)
     for folder in sorted((p for p in target.rglob("*") if p.is_dir()), reverse=True):
         if not any(folder.iterdir()):
             folder.rmdir()
@@ -54,7 +58,9 @@ def evidence(logs: pathlib.Path, job: Job) -> list[str]:
         before = len(found)
         for path in sorted(logs.glob(find.files)):
             if path.is_file():
-                lines = enumerate(path.read_bytes().split(b"\n"), 1)
+                data = path.read_bytes()
+                data = gzip.decompress(data) if path.suffix == ".gz" else data
+                lines = enumerate(data.split(b"\n"), 1)
                 hits = [number for number, line in lines if pattern.search(line.decode(errors="replace"))]
                 found |= {(f"logs/{path.relative_to(logs)}", number): None for number in hits[:MOST]}
         if len(found) == before:

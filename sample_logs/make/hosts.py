@@ -1,4 +1,5 @@
-"""Hosts made of namespaces: each has its own network, name, mounts and process numbers, and paths as on a training machine.
+"""Hosts made of namespaces: each has its own network, name, mounts and process numbers, and the
+paths of a training machine.
 
 All hosts of a job hang on one bridge. Everything is removed when the `Cluster` is closed. Needs root.
 """
@@ -109,12 +110,20 @@ class Host:
     ) -> None:
         """Run a command on this host; what it prints is appended to `out`."""
         spec = self.spec
-        own = "echo %d > /proc/sys/kernel/ns_last_pid" % (self.first_pid) if spec.own_pids else ""
+        own = f"echo {self.first_pid} > /proc/sys/kernel/ns_last_pid" if spec.own_pids else ""
         script = SETUP.format(
-            name=spec.name, hosts_file=self.job_dir / "hosts", env=env_dir, workload=workload, data=self.job_dir / spec.data,
-            checkpoints=self.job_dir / "ckpt", logs=self.logs, shm=spec.shm, extra=spec.setup, pids=own,
+            name=spec.name,
+            hosts_file=self.job_dir / "hosts",
+            env=env_dir,
+            workload=workload,
+            data=self.job_dir / spec.data,
+            checkpoints=self.job_dir / "ckpt",
+            logs=self.logs,
+            shm=spec.shm,
+            extra=spec.setup,
+            pids=own,
             missing="\n".join(f"rm /opt/train/{shlex.quote(name)}" for name in spec.missing),
-        )  # fmt: skip
+        )
         settings = {"TZ": spec.zone, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **env, **spec.env}
         if spec.clock:
             library = self.job_dir / spec.data / "skew.so"  # seen as /srv/data by the host
@@ -135,8 +144,13 @@ class Host:
         with open(out, "ab") as stream:
             process = subprocess.Popen(
                 ["ip", "netns", "exec", self.netns, *spaces, "sh", "-c", script, "host", *wrapped],
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=plain, preexec_fn=join, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=plain,
+                preexec_fn=join,
+                start_new_session=True,
+            )
         if self.process is None:
             self.process = process
         else:
@@ -152,9 +166,9 @@ class Host:
         return min(pid for pid in self.pids() if _read(pid, "cmdline").startswith(b"sh\0"))
 
     def launcher(self) -> int:
-        """The process of the launcher."""
-        return min(pid for pid in self.pids() if b"torchrun" in _read(pid, "cmdline") and b"unshare" not in _read(pid, "cmdline").split(b"\0")[0]
-                   and not _read(pid, "cmdline").startswith(b"sh\0"))  # fmt: skip
+        """The process of the launcher: the first Python that runs torchrun or its module."""
+        words = {pid: _read(pid, "cmdline").split(b"\0") for pid in self.pids()}
+        return min(pid for pid, line in words.items() if line[0].endswith(b"python") and b"torchrun" in line[1])
 
     def children(self, rank: int) -> list[int]:
         """The data-loader workers of a rank."""

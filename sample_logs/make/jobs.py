@@ -80,6 +80,7 @@ class Job:
     launcher: str = "torchrun"
     stop_when: str = ""  # a pattern that ends the job from outside (snapshot of a running job)
     keep_hosts: tuple[int, ...] | None = None  # hosts whose logs are kept
+    compress: bool = False  # the logs as .gz
     shared_disk: str = ""  # size of a file system of its own for the checkpoints
     absent: tuple[int, ...] = ()  # hosts on which no launcher is started
     needs: str = ""  # another interpreter: a key of --python
@@ -147,6 +148,11 @@ def vanish(host: int) -> Callable[[Running], None]:
         running.cluster.hosts[host].kill()
 
     return act
+
+
+def cut(host: int) -> Callable[[Running], None]:
+    """The host loses its network."""
+    return lambda running: running.cluster.hosts[host].cut()
 
 
 def signal_launcher(host: int, number: signal.Signals) -> Callable[[Running], None]:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hosts import HostSpec
-from jobs import ALL, Find, Job, Truth, When, inside, kernel_log, remove, two, vanish
+from jobs import ALL, Find, Job, Truth, When, cut, inside, kernel_log, remove, two, vanish
 
 if TYPE_CHECKING:
     from run import Running
@@ -157,6 +157,7 @@ JOBS: tuple[Job, ...] = (
         train=f"--steps 40 {ALL}",
         prepare=(remove("data-2", 14),),
         layout="tee",
+        compress=True,
     ),
     Job(
         "module-lacks-one-host",
@@ -232,8 +233,25 @@ JOBS: tuple[Job, ...] = (
             (Find(r"can't start new thread"),),
             also=("dataloader-worker-died",),
             also_ranks=((7,),),
-            trap="three ranks end with 'DataLoader worker exited unexpectedly'; why their workers exited stands above it",
+            trap="three ranks end with 'DataLoader worker exited unexpectedly'; why the workers exited stands above it",
         ),
         train=f"--steps 40 --workers 3 {ALL}",
+    ),
+    Job(
+        "partitioned-hosts",
+        "the network between the two hosts is cut; all processes live on",
+        two("prt-east", "prt-west"),
+        Truth(
+            "unknown",
+            (),
+            (),
+            determined=False,
+            collateral=tuple(range(8)),
+            trap="every rank of both hosts waits for a rank of the other host and times out; nobody is missing",
+            missing_fact="the state of the network between the hosts (links, switch) at the last step",
+        ),
+        train=f"--steps 400 --timeout 12 {ALL}",
+        whens=(When(0, r"step 22/", cut(1)),),
+        deadline=70,
     ),
 )

@@ -1,4 +1,4 @@
-"""Jobs in which something goes wrong with a launcher or before the training begins, and jobs of other launchers and versions."""
+"""Jobs in which a launcher fails or the training never begins, and jobs of other launchers and versions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ JOBS: tuple[Job, ...] = (
             (5,),
             ("trn-18",),
             (Find(r"mat1 and mat2 shapes cannot be multiplied"),),
-            trap="seven ranks print 'Connection closed by peer' in the same second, and the other host's launcher names one of its own ranks as root cause",
+            trap=(
+                "seven ranks print 'Connection closed by peer' in the same second, and the other host's "
+                "launcher names one of its own ranks as root cause"
+            ),
         ),
         train=f"--steps 40 {ALL}",
         faults="width rank=5 step=14 columns=96",
@@ -36,7 +39,10 @@ JOBS: tuple[Job, ...] = (
             (2,),
             ("lx-node-03",),
             (Find(r"exitcode\s*: -9\b"), Find(r"Signal 9 \(SIGKILL\)")),
-            trap="rank 2 prints nothing; a peer that loses its connections aborts (SIGABRT), and the launcher names that peer as root cause",
+            trap=(
+                "rank 2 prints nothing; a peer that loses its connections aborts (SIGABRT), and the launcher "
+                "names that peer as root cause"
+            ),
         ),
         train=f"--steps 40 --log-style rank {ALL}",
         faults="kill rank=2 step=11",
@@ -62,7 +68,10 @@ JOBS: tuple[Job, ...] = (
             (7,),
             ("mlw-2",),
             (Find(r"\[Errno 24\] Too many open files|Too many open files\. Communication"),),
-            trap="rank 7 ends with a bare EOFError, which is all that its error file says; the cause stands above it, and the other host's launcher names a rank of its own",
+            trap=(
+                "rank 7 ends with a bare EOFError, which is all that its error file says; the cause stands "
+                "above it, and the other host's launcher names a rank of its own"
+            ),
         ),
         train=f"--steps 80 --workers 2 --keep-open --pause 0.03 {ALL}",
         faults="nofile rank=7 limit=48",
@@ -88,14 +97,20 @@ JOBS: tuple[Job, ...] = (
     ),
     Job(
         "segfault-stale-restart",
-        "rank 3 dies of a segmentation fault; after the restart the second host's workers still read addresses of the first attempt",
+        (
+            "rank 3 dies of a segmentation fault; after the restart the second host's workers still read "
+            "addresses of the first attempt"
+        ),
         two("epyc-01", "epyc-02"),
         Truth(
             "process-segfault",
             (3,),
             ("epyc-01",),
             (Find(r"exitcode\s*: -11\b"), Find("Segmentation fault")),
-            trap="the launchers end with the second attempt: connections refused on every rank, and the first ranks in the list named as root cause",
+            trap=(
+                "the launchers end with the second attempt: connections refused on every rank, and the first "
+                "ranks in the list named as root cause"
+            ),
         ),
         train=f"--steps 40 --checkpoints /srv/ckpt --save-every 6 {ALL}",
         faults="segfault rank=3 step=9 attempt=0",
@@ -174,7 +189,10 @@ JOBS: tuple[Job, ...] = (
             (Find(r"epoch 0 done after 28 batches"),),
             also=("collective-desync", "collective-rank-absent"),
             also_ranks=((7,),),
-            trap="rank 7 aborts in native code on a size that it did not expect, and its launcher names it; the epoch that ended early on three ranks is the cause",
+            trap=(
+                "rank 7 aborts in native code on a size that it did not expect, and its launcher names it; "
+                "the epoch that ended early on three ranks is the cause"
+            ),
         ),
         train=f"--steps 90 --evaluate --pause 0.05 --timeout 12 {ALL}",
         shards=61,
@@ -188,7 +206,10 @@ JOBS: tuple[Job, ...] = (
             (3,),
             ("dbg-n1",),
             (Find(r"Rank 3 is running collective"),),
-            trap="every rank raises a mismatch with one other rank; rank 3 is in all pairs, and the launchers name ranks of their own",
+            trap=(
+                "every rank raises a mismatch with one other rank; rank 3 is in all pairs, and the launchers "
+                "name ranks of their own"
+            ),
         ),
         train=f"--steps 40 --evaluate --timings {ALL}",
         faults="extra-metric rank=3",
@@ -236,7 +257,9 @@ JOBS: tuple[Job, ...] = (
             (1,),
             ("wb-04",),
             (Find(r"FloatingPointError: loss is nan"),),
-            trap="the first tracebacks of the job, of ranks 2 and 6, are of errors that the program caught and survived",
+            trap=(
+                "the first tracebacks of the job, of ranks 2 and 6, are of errors that the program caught and survived"
+            ),
         ),
         train=f"--steps 40 --tracker --check-loss local {ALL}",
         faults="not-finite rank=1 step=22",
@@ -316,13 +339,19 @@ JOBS: tuple[Job, ...] = (
     ),
     Job(
         "hang-in-tensor-group",
-        "tensor-parallel pairs and data-parallel groups of four; rank 5 hangs, so its pair waits for it and the rest for both",
+        (
+            "tensor-parallel pairs and data-parallel groups of four; rank 5 hangs, so its pair waits for it "
+            "and the rest for both"
+        ),
         two("mp-11", "mp-12"),
         Truth(
             "collective-rank-absent",
             (5,),
             ("mp-12",),
-            trap="rank 4 waits in the pair, ranks 0, 2 and 6 wait for rank 4, ranks 1, 3 and 7 for rank 5; rank 5 alone prints nothing",
+            trap=(
+                "rank 4 waits in the pair, ranks 0, 2 and 6 wait for rank 4, ranks 1, 3 and 7 for rank 5; "
+                "rank 5 alone prints nothing"
+            ),
         ),
         train=f"--steps 40 --tensor-parallel 2 --timeout 12 {ALL}",
         faults="hang rank=5 step=11",
@@ -342,5 +371,28 @@ JOBS: tuple[Job, ...] = (
         faults="sleep rank=6 seconds=0.4",
         stop_when=r"step 100 ",
         layout="tee",
+    ),
+    Job(
+        "healthy-with-tracebacks",
+        "two ranks cannot reach the tracking server, which harms nothing: the job completes",
+        two("ok-v1", "ok-v2"),
+        Truth("none", trap="tracebacks of a name that does not resolve, caught and survived; every rank finishes"),
+        train=f"--steps 25 --tracker --log-style titan {ALL}",
+        layout="tee",
+        env={"LOGLEVEL": "INFO"},
+    ),
+    Job(
+        "copied-while-running",
+        "the logs were copied while the job was running well",
+        two("run-w1", "run-w2"),
+        Truth(
+            "unknown",
+            determined=False,
+            collateral=(),
+            trap="nothing failed in what there is, but nothing says that it ended well",
+            missing_fact="how the job ended: the rest of the logs, or the launcher's or scheduler's last word",
+        ),
+        train=f"--steps 100000 --log-style rank {ALL}",
+        stop_when=r"step 40/",
     ),
 )

@@ -57,7 +57,8 @@ mount -t tmpfs none /run && mkdir -p /run/munge /run/slurmctld /run/slurmd
 mount -t tmpfs none /etc/slurm && cp /srv/ckpt/.slurm.conf /etc/slurm/slurm.conf
 printf 'CgroupPlugin=cgroup/v1\\nConstrainRAMSpace=yes\\n' > /etc/slurm/cgroup.conf
 cp /etc/munge/munge.key /run/munge.key && chown root:root /run/munge.key && chmod 400 /run/munge.key
-munged --force --key-file=/run/munge.key -S /run/munge/munge.socket.2 --pid-file=/run/munged.pid --log-file=/run/munged.log --seed-file=/run/munged.seed
+munged --force --key-file=/run/munge.key --socket=/run/munge/munge.socket.2 \\
+  --pid-file=/run/munged.pid --log-file=/run/munged.log --seed-file=/run/munged.seed
 """
 
 
@@ -112,5 +113,5 @@ def command(running: Running, host: Host) -> list[str]:
         f"--ntasks-per-node={job.nproc}",
         *shlex.split(job.torchrun),
     ]
-    start = f"slurmctld; slurmd; sleep 3; MASTER_ADDR={first} MASTER_PORT={running.port} exec {shlex.join([*words, *program])}"
-    return ["sh", "-c", start]
+    step = f"MASTER_ADDR={first} MASTER_PORT={running.port} exec {shlex.join([*words, *program])}"
+    return ["sh", "-c", f"slurmctld; slurmd; sleep 3; {step}"]

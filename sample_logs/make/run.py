@@ -18,6 +18,7 @@ import shlex
 import subprocess
 import sys
 import time
+import tomllib
 
 import collect
 import jobs
@@ -162,6 +163,24 @@ class Running:
         )
 
 
+def write_table(samples: pathlib.Path) -> None:
+    """The table of README.md, from the truths that are there."""
+    rows = ["| job | what happened | class | began on |", "| --- | --- | --- | --- |"]
+    for path in sorted(samples.glob("*/case.toml")):
+        case = tomllib.loads(path.read_text(encoding="utf-8"))
+        truth = case["truth"]
+        ranks = ", ".join(map(str, truth["initiating_ranks"]))
+        place = ", ".join(filter(None, [f"rank {ranks}" if ranks else "", *truth["initiating_hosts"]]))
+        kind = truth["failure_class"] if truth["determined"] else "undetermined"
+        rows.append(f"| `{path.parent.name}` | {case['summary']} | `{kind}` | {place} |")
+    readme = samples / "README.md"
+    if readme.exists():
+        head, rest = readme.read_text().split("<!-- table: made by make/run.py -->")
+        tail = rest.partition("<!-- end of table -->")[2]
+        table = "\n".join(rows)
+        readme.write_text(f"{head}<!-- table: made by make/run.py -->\n{table}\n<!-- end of table -->{tail}")
+
+
 def main() -> None:
     """Run the jobs that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -197,11 +216,16 @@ def main() -> None:
         version, home = asked.stdout.split()
         running = Running(job, given.scratch, envs[job.needs])
         began = time.monotonic()
-        if not given.collect_only:
-            running.make()
-            running.run()
-        running.collect(given.out / job.name, version, home)
+        try:
+            if not given.collect_only:
+                running.make()
+                running.run()
+            running.collect(given.out / job.name, version, home)
+        except (OSError, ValueError, subprocess.CalledProcessError) as fault:
+            sys.stderr.write(f"{job.name}: not made: {fault}\n")
+            continue
         sys.stderr.write(f"{job.name}: {time.monotonic() - began:.0f} s\n")
+    write_table(given.out)
 
 
 if __name__ == "__main__":

@@ -39,4 +39,5 @@ class Shards(IterableDataset):  # type: ignore[type-arg]
 
 def make_loader(shards: Shards, workers: int) -> DataLoader:  # type: ignore[type-arg]
     """A loader over the shards of this rank."""
-    return DataLoader(shards, batch_size=None, num_workers=workers, prefetch_factor=8 if workers else None)
+    more = {"prefetch_factor": 8} if workers else {}
+    return DataLoader(shards, batch_size=None, num_workers=workers, **more)

@@ -2,8 +2,9 @@
 
     SAMPLE_FAULTS="kill rank=2 step=9; sleep rank=6 seconds=0.4"
 
-Keys: rank (or ranks=4+5), step, attempt, seconds, and others of the kind. The program itself stays innocent, so what it prints is what any
-program would print that meets such a fault. Faults of a host (no network, full disk, missing file) are made by run.py.
+Keys: rank (several: rank=4+5), step, attempt, seconds, and others of the kind.
+The program itself stays innocent, so what it prints is what any program would print that meets such a fault.
+Faults of a host (no network, full disk, missing file) are made by run.py.
 """
 
 from __future__ import annotations

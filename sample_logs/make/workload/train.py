@@ -55,7 +55,8 @@ def options() -> argparse.Namespace:
 
 def bookkeeping(rank: int) -> None:
     """Tell run.py where this rank ran; the file is no part of the sample."""
-    place = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')} {rank} {socket.gethostname()} {os.environ.get('LOCAL_RANK', '')} {os.getpid()}\n"
+    attempt, local_rank = (os.environ.get(name, "0") for name in ("TORCHELASTIC_RESTART_COUNT", "LOCAL_RANK"))
+    place = f"{attempt} {rank} {socket.gethostname()} {local_rank} {os.getpid()}\n"
     notes = pathlib.Path(os.environ.get("SAMPLE_NOTES", "/var/log/train/.places"))
     with open(notes, "a") as out:
         out.write(place)
