@@ -99,7 +99,7 @@ class Matcher:
         return [(number, captures) for number, captures in found if captures is not None]
 
     def best(self, patterns: Iterable[int]) -> int:
-        """The pattern that speaks for a line: entries before facts, fallbacks last, strong before weak, narrow first."""
+        """The pattern that speaks for a line: entries before facts, fallbacks last, strong before weak, then narrow."""
         return min(patterns, key=self._rank.__getitem__)
 
 

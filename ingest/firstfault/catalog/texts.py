@@ -169,6 +169,7 @@ def _guess(text: bytes, left: bool, right: bool) -> float:
     return (shares[0] if shares else 0.6) * 0.5 ** max(0, len(words) - 1) * 0.75**signs
 
 
+@lru_cache(maxsize=8192)
 def _share_of_word(word: bytes, left: bool, right: bool) -> float:
     known = max((share for other, share in _SHARES.items() if _fits(word, other, left, right)), default=0.0)
     return max(known, _BY_LENGTH[min(len(word), len(_BY_LENGTH) - 1)])
