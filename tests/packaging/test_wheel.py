@@ -1,4 +1,6 @@
-"""What is built: the wheel from the sdist holds all of the package and nothing else, and works with the source out of sight."""
+"""What is built: the wheel from the sdist holds all of the package and nothing else, and works with the source out of
+sight.
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
 """Clock alignment: offset, drift and steps of every clock against a reference clock, each with a stated bound.
 
 An observation says that one clock showed one stamp when an event happened that others saw too (a step of the training
-loop, a rendezvous, a statement about NTP time). The model is t = X_e + theta_d + noise. It is solved by a median polish,
-which half of the observations may contradict; noise is positive for late lines, so an event counts once per clock, by
-its earliest stamp. Clocks with no shared event stay without an offset: only causal edges speak about them.
+loop, a rendezvous, a statement about NTP time). The model is t = X_e + theta_d + noise. It is solved by a median
+polish, which half of the observations may contradict; noise is positive for late lines, so an event counts once per
+clock, by its earliest stamp. Clocks with no shared event stay without an offset: only causal edges speak about them.
 
-Sources: least-squares and bounds of Duda et al. 1987 and Jezequel and Jard 1996 for the problem, median polish of
-Tukey for the solution.
+Sources: least-squares and bounds of Duda et al. 1987 and Jezequel and Jard 1996 for the problem, median polish of Tukey
+for the solution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """One clock: its segments in the order of true time, and its component (clocks of one component can be compared)."""
+    """One clock: its segments in order of true time, and its component: clocks of one component can be compared."""
 
     clock: str
     component: int
@@ -203,7 +204,7 @@ def align(observations: Iterable[Observation]) -> Alignment:
         bounds = [-np.inf, *([cut] if cut is not None else []), np.inf]
         segments = tuple(
             _fit(true[inside], residual[inside], float(theta[number]), float(first[number]), low)
-            for low, high in zip(bounds, bounds[1:], strict=False)
+            for low, high in pairwise(bounds)
             if (inside := (true >= low) & (true < high)).any() or cut is None
         )
         how = f"{len(mine)} shared events" if len(mine) else "no shared event"

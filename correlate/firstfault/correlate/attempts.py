@@ -1,4 +1,6 @@
-"""Attempts: every start of the workers is judged by itself; nothing explains across a restart but what persists on a node."""
+"""Attempts: every start of the workers is judged by itself; nothing explains across a restart but what persists on a
+node.
+"""
 
 from __future__ import annotations
 

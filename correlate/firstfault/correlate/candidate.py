@@ -1,7 +1,7 @@
 """A candidate root: what failed where, the lines that say so, and how much that alone is worth.
 
-Base scores are log-odds-like and set by hand from how a kind of evidence behaves (causal model, ranking); only their order
-matters much. Below `ANSWERABLE` evidence is a suspicion: it is shown, never convicted on.
+Base scores are log-odds-like and set by hand from how a kind of evidence behaves (causal model, ranking); only their
+order matters much. Below `ANSWERABLE` evidence is a suspicion: it is shown, never convicted on.
 """
 
 from __future__ import annotations

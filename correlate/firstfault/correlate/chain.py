@@ -1,4 +1,6 @@
-"""The chain from the root to the collateral, in the few links that a reader can follow: which edges carry it, and their lines."""
+"""The chain from the root to the collateral, in the few links that a reader can follow: which edges carry it, and their
+lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Collectives that somebody waits in: one object for each (attempt, process group, sequence number), joined from every witness.
+"""Collectives that somebody waits in: one object for each (attempt, process group, sequence number), joined from every
+witness.
 
 Witnesses are watchdog lines and their counters, dump-signal lines, flight-recorder records, reports of monitoredBarrier
 and of desync debug, and time-outs of gloo, which name no collective. The counters say who is absent, never why: a rank
@@ -21,7 +22,9 @@ _SANE = 1 << 62
 
 @dataclass(slots=True)
 class Group:
-    """A process group: its members where something says them, and each member's counters (last enqueued, last completed)."""
+    """A process group: its members where something says them, and each member's counters (last enqueued, last
+    completed).
+    """
 
     key: str
     members: frozenset[int]
@@ -151,7 +154,7 @@ def _settle(one: Collective) -> None:
 
 
 def _members(signals: list[Signal], names: Names) -> dict[str, tuple[frozenset[int], str]]:
-    """Members of each process group: as flight recorders list them, else inferred from pairs of global and group rank."""
+    """Members of each process group: as flight recorders list them, else from pairs of global and group rank."""
     stated: dict[str, tuple[frozenset[int], str]] = {}
     pairs: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for signal in signals:

@@ -16,8 +16,9 @@ _SIGNAL_NUMBERS = {
     "USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
 }  # fmt: skip
 _WORDS = (
-    ("out of memory", 9), ("out-of-memory", 9), ("oom", 9), ("segmentation fault", 11), ("bus error", 7), ("aborted", 6),
-    ("killed", 9), ("terminated", 15), ("illegal instruction", 4), ("floating point", 8), ("hangup", 1), ("interrupt", 2),
+    ("out of memory", 9), ("out-of-memory", 9), ("oom", 9), ("segmentation fault", 11), ("bus error", 7),
+    ("aborted", 6), ("killed", 9), ("terminated", 15), ("illegal instruction", 4), ("floating point", 8), ("hangup", 1),
+    ("interrupt", 2),
 )  # fmt: skip
 
 
@@ -135,7 +136,9 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
 
 
 def _one_task_a_rank(signals: tuple[Signal, ...], world: int) -> bool:
-    """Whether Slurm tasks number the ranks: some rank's own file or line carries the task of the same number, or counts agree."""
+    """Whether Slurm tasks number the ranks: some rank's own file or line carries the task of the same number, or counts
+    agree.
+    """
     pairs = {
         (signal.rank, signal.number("task"))
         for signal in signals

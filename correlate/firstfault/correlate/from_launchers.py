@@ -1,4 +1,6 @@
-"""Candidates that belong to no rank: launchers that could not start, rendezvous that nobody joined, configuration common to all."""
+"""Candidates that belong to no rank: launchers that could not start, rendezvous that nobody joined, configuration
+common to all.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Candidates from outside the ranks: kernel, devices, links, nodes, storage, schedulers; joined to ranks by identity.
 
-Identity outranks time: a bus id, a process id or a host name ties a kernel line to a rank where clocks disagree or where
-the kernel prints only its uptime. Time serves to set apart what lies surely outside the run.
+Identity outranks time: a bus id, a process id or a host name ties a kernel line to a rank where clocks disagree or
+where the kernel prints only its uptime. Time serves to set apart what lies surely outside the run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def _usable(signal: Signal, event: Event) -> bool:
 
 
 def doubt_zone(window: Window, candidate: Candidate) -> Candidate:
-    """A machine's record that fits the run only if its clock is read in another zone is worth less than one that fits as it is."""
+    """A machine's record that fits the run only if its clock is read in another zone is worth less than one that fits
+    as it is.
+    """
     fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
     if fits == {Fit.SHIFTED}:
         candidate.base -= 1.2
@@ -120,7 +122,7 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
 
 
 def _lost_on(view: View, host: str | None) -> list[int]:
-    """Ranks of a host that were killed by SIGKILL, else those that simply end, else those whose data worker was killed."""
+    """Ranks of a host that were killed by SIGKILL, else those that simply end, else those whose worker was killed."""
     ranks = view.names.ranks_of_host(host, view.attempt) if host else tuple(view.states)
     states = [view.states[rank] for rank in ranks if rank in view.states]
     killed = [state.rank for state in states if any(one.died_by == 9 and not one.killed for one in state.exits)]
@@ -307,7 +309,9 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
 
 def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:
     """Ranks that the timings beside the steps show as slow, by the one that is slowest against its peers."""
-    slow = sorted(stragglers(con, view.timeline.sources, view.attempt), key=lambda one: (one.others_s / one.own_s, one.rank))
+    slow = sorted(
+        stragglers(con, view.timeline.sources, view.attempt), key=lambda one: (one.others_s / one.own_s, one.rank)
+    )
     if not slow or len({one.rank for one in slow}) > max(1, len(view.states) // 4):
         return
     worst = slow[0]
@@ -320,7 +324,10 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
         hosts=view.names.rank_hosts((worst.rank,), view.attempt),
         base=BASE["straggler"] + 0.4,
         signals=[(one, f"its own {worst.name} takes {worst.own_s:.3g} s") for one in worst.signals],
-        for_=[f"{worst.name} takes {worst.own_s:.3g} s on rank {worst.rank} and {worst.others_s:.3g} s on the others, who wait for it"],
+        for_=[
+            f"{worst.name} takes {worst.own_s:.3g} s on rank {worst.rank} and {worst.others_s:.3g} s on the others, "
+            "who wait for it"
+        ],
     )
 
 

@@ -1,7 +1,8 @@
-"""Candidates from absence: who never came to the collective that the others wait in, who called something else, which host fell silent.
+"""Candidates from absence: who never came to the collective that the others wait in, who called something else, which
+host fell silent.
 
-Absence is evidence only where presence would have shown: a rank that was killed before it was due to speak proves nothing,
-nor does a rank without a log (refusals 2, 7 and 12 of the causal model).
+Absence is evidence only where presence would have shown: a rank that was killed before it was due to speak proves
+nothing, nor does a rank without a log (refusals 2, 7 and 12 of the causal model).
 """
 
 from __future__ import annotations
@@ -146,7 +147,10 @@ def _fingerprints(view: View) -> Iterator[Candidate]:
     if ranks:
         candidate.for_.append(f"{most} ranks called the same, rank {_list(ranks)} something else")
     else:
-        candidate.missing = "which of the two operations the step should have called at that point (its source, or a flight recorder of a sister group)"
+        candidate.missing = (
+            "which of the two operations the step should have called at that point "
+            "(its source, or a flight recorder of a sister group)"
+        )
     yield candidate
 
 
@@ -215,7 +219,9 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
 
 
 def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
-    """How well a silent rank fits: 3 left early by itself, 2 alive when the others had already given up, 1 just silent, 0 killed first."""
+    """How well a silent rank fits: 3 left early by itself, 2 alive when the others had already given up, 1 just silent,
+    0 killed first.
+    """
     siblings = [other for other in view.states.values() if other.host == state.host and other.rank != state.rank]
     reported = [other for other in siblings if other.exits]
     if not state.exits:
@@ -240,7 +246,7 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
 
 
 def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) -> list[Candidate]:
-    """Hosts all of whose logged ranks stop together while ranks elsewhere wait for them, and of which nothing follows."""
+    """Hosts all of whose logged ranks stop together while ranks elsewhere wait, and of which nothing follows."""
     found = []
     hosts = {state.host for state in view.logged() if state.host}
     for host, states in sorted(mute_by_host.items(), key=lambda item: item[0] or ""):
@@ -274,7 +280,8 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             signals=[],
             moment=Moment(max(ends), _SECOND),
             scope_ranks=tuple(state.rank for state in of_host),
-            missing=f"the scheduler's state of {host} or its kernel log after that moment (crash, reboot or loss of the network)",
+            missing=f"the scheduler's state of {host} or its kernel log after that moment "
+            "(crash, reboot or loss of the network)",
         )
         candidate.for_.append(
             f"all {len(of_host)} logged ranks of {host} stop within {(max(ends) - min(ends)) / 1e9:.1f} s"
@@ -330,8 +337,8 @@ def nobody_missing(view: View) -> Iterator[Candidate]:
             ]
             candidate.for_.append(f"all {len(members)} members wait in {one.label} with the same operation")
             candidate.missing = (
-                f"whether the kernel of {one.label} had started on every GPU and with which sizes (flight-recorder dumps or "
-                "py-spy of all ranks), and the kernel logs and port counters of the hosts"
+                f"whether the kernel of {one.label} had started on every GPU and with which sizes "
+                "(flight-recorder dumps or py-spy of all ranks), and the kernel logs and port counters of the hosts"
             )
             yield candidate
 
@@ -354,11 +361,8 @@ def chains(view: View) -> dict[int, Collective]:
     blocked: dict[int, tuple[int, Collective]] = {}
     for one in view.collectives:
         for rank, signal in one.waiters.items():
-            waited = signal.number("elapsed_ms")
-            if signal.stamp_ns is None or waited is None:
-                onset = 1 << 62
-            else:
-                onset = signal.stamp_ns - waited * 1_000_000
+            stamp, waited = signal.stamp_ns, signal.number("elapsed_ms")
+            onset = stamp - waited * 1_000_000 if stamp is not None and waited is not None else 1 << 62
             if rank not in blocked or onset < blocked[rank][0]:
                 blocked[rank] = (onset, one)
     return {rank: one for rank, (_, one) in blocked.items()}

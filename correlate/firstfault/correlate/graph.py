@@ -232,7 +232,7 @@ def _rest(builder: Builder, places: list[str]) -> None:
 
 
 def validate(graph: nx.DiGraph[str]) -> list[str]:
-    """What is wrong with a graph: edges without a rule, rules between wrong kinds of vertices, roots that point onward."""
+    """What is wrong with a graph: edges without a rule, rules between wrong kinds of vertices, roots with a cause."""
     wrong = []
     for effect, cause, data in graph.edges(data=True):
         edge = data.get("edge")
@@ -242,6 +242,7 @@ def validate(graph: nx.DiGraph[str]) -> list[str]:
         kinds = (graph.nodes[effect]["kind"], graph.nodes[cause]["kind"])
         if kinds != (edge.rule.effect, edge.rule.cause) and edge.rule.id not in ("follows-root", "told-by"):
             wrong.append(
-                f"{effect} -> {cause}: {edge.rule.id} joins {edge.rule.effect} to {edge.rule.cause}, not {kinds[0]} to {kinds[1]}"
+                f"{effect} -> {cause}: {edge.rule.id} joins {edge.rule.effect} to {edge.rule.cause}, "
+                f"not {kinds[0]} to {kinds[1]}"
             )
     return wrong

@@ -1,6 +1,7 @@
 """Proof of completion: a run is healthy only where somebody with the right to say so says it ended well.
 
-A launcher speaks for its own node alone, and a rank for itself: success on one node while another failed proves nothing.
+A launcher speaks for its own node alone, and a rank for itself: success on one node while another failed proves
+nothing.
 """
 
 from __future__ import annotations

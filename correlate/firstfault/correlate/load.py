@@ -1,4 +1,5 @@
-"""Reads what the correlate stage needs from a timeline, once: sources, signals, extents and furthest steps of ranks, identities.
+"""Reads what the correlate stage needs from a timeline, once: sources, signals, extents and furthest steps of ranks,
+identities.
 
 Lines themselves stay in the database; what grows with the size of the logs is aggregated there.
 """
@@ -205,7 +206,8 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
 
 def _extents(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iterator[Extent]:
     query = """
-        SELECT rank, coalesce(attempt, 0), source_id, min(line), max(line), min(near_ns), max_by(near_ns, line), count(*)
+        SELECT
+            rank, coalesce(attempt, 0), source_id, min(line), max(line), min(near_ns), max_by(near_ns, line), count(*)
         FROM line_rows WHERE rank IS NOT NULL
         GROUP BY rank, coalesce(attempt, 0), source_id ORDER BY ALL
     """

@@ -13,7 +13,10 @@ def _ranks(candidate: Candidate) -> str:
 def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
     """What to fetch, in one sentence."""
     if not failed and not ranked.open:
-        return "how the job ended: the launcher's or scheduler's exit status (sacct, the agent's last lines, the pod's state)"
+        return (
+            "how the job ended: the launcher's or scheduler's exit status "
+            "(sacct, the agent's last lines, the pod's state)"
+        )
     world = view.names.world
     logged = {state.rank for state in view.logged()}
     if (
@@ -23,8 +26,8 @@ def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
     ):
         count = world - len(logged)
         return (
-            f"the logs of the {count} ranks that were not among the files (their tails, or their last enqueued and completed "
-            "numbers), or flight-recorder dumps of all ranks"
+            f"the logs of the {count} ranks that were not among the files "
+            "(their tails, or their last enqueued and completed numbers), or flight-recorder dumps of all ranks"
         )
     for one in ranked.open[:3]:
         if one.missing:
@@ -34,20 +37,29 @@ def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
         return _between(view, *top)
     if len(top) == 1:
         return _confirm(view, top[0])
-    return "what the ranks did when they stopped: flight-recorder dumps or py-spy stacks of all ranks, and the launcher's exit codes"
+    return (
+        "what the ranks did when they stopped: flight-recorder dumps or py-spy stacks of all ranks, "
+        "and the launcher's exit codes"
+    )
 
 
 def _between(view: View, one: Candidate, other: Candidate) -> str:
     rules = {one.rule, other.rule}
     if rules <= STRUCTURAL:
-        return f"the stack (py-spy) or flight-recorder dump of rank {_ranks(one) or _ranks(other) or 'each waiting one'} at the moment of the hang"
+        waiting = _ranks(one) or _ranks(other) or "each waiting one"
+        return f"the stack (py-spy) or flight-recorder dump of rank {waiting} at the moment of the hang"
     if "killed-by-signal" in rules:
         host = ", ".join(one.hosts or other.hosts) or "the host of the killed rank"
-        return f"the kernel log (dmesg) or cgroup memory.events of {host}, which says whether the out-of-memory killer sent the signal"
-    if one.hosts != other.hosts:
         return (
-            f"the order of {one.cls} on {', '.join(one.hosts) or 'one side'} and {other.cls} on {', '.join(other.hosts) or 'the other'}: "
-            "a line that both hosts print for the same event near the failure, or the clock offset of both (chronyc tracking)"
+            f"the kernel log (dmesg) or cgroup memory.events of {host}, "
+            "which says whether the out-of-memory killer sent the signal"
+        )
+    if one.hosts != other.hosts:
+        here, there = ", ".join(one.hosts) or "one side", ", ".join(other.hosts) or "the other"
+        return (
+            f"the order of {one.cls} on {here} and {other.cls} on {there}: "
+            "a line that both hosts print for the same event near the failure, "
+            "or the clock offset of both (chronyc tracking)"
         )
     return f"which came first, {one.cls} or {other.cls}: time-stamped output of both"
 
@@ -56,8 +68,14 @@ def _confirm(view: View, one: Candidate) -> str:
     if one.rule == "unauthored-signal":
         return "who sent the signal: the scheduler's record of the job (sacct, slurmctld or kubelet events)"
     if one.rule == "peer-common-end" or one.cls in ("ib-completion-error", "nccl-socket-failure", "ib-link-failure"):
-        return "port counters and the kernel log of both ends of the failing connection, and whether the peer's process had ended before"
+        return (
+            "port counters and the kernel log of both ends of the failing connection, "
+            "and whether the peer's process had ended before"
+        )
     if one.rule == "fabric":
-        return "whether the operation had started on every GPU: flight-recorder dumps or py-spy of all ranks, and port counters"
-    host = ", ".join(one.hosts)
-    return f"a second witness for {one.cls}{f' on {host}' if host else ''}: the launcher's exit codes or the kernel log of that host"
+        return (
+            "whether the operation had started on every GPU: flight-recorder dumps or py-spy of all ranks, "
+            "and port counters"
+        )
+    where = f" on {', '.join(one.hosts)}" if one.hosts else ""
+    return f"a second witness for {one.cls}{where}: the launcher's exit codes or the kernel log of that host"

@@ -58,14 +58,23 @@ FACT_EVENTS = frozenset(
 
 
 class Moment(NamedTuple):
-    """A point in time on the job's aligned clock: nanoseconds, and the bound (half width) in nanoseconds."""
+    """A time on the job's aligned clock, in nanoseconds: from `ns` less the bound to `late_ns` (or `ns`) plus the bound.
+
+    A line without a stamp of its own lies somewhere between its stamped neighbours, so it has a late end.
+    """
 
     ns: int
     bound_ns: int
+    late_ns: int | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """The latest that it can have been."""
+        return max(self.ns, self.late_ns or 0) + self.bound_ns
 
     def surely_before(self, other: Moment) -> bool:
         """True where the two cannot lie in the other order within their bounds."""
-        return self.ns + self.bound_ns + other.bound_ns < other.ns
+        return self.end_ns < other.ns - other.bound_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Who is who: ranks, hosts and their other names, processes, devices, addresses; every look-up that joins two witnesses.
+"""Who is who: ranks, hosts and their other names, processes, devices, addresses; every look-up that joins two
+witnesses.
 
-Statements come from `identities`. They vote; a tie goes to the lower name, so the order of files decides nothing.
-A name that belongs to several hosts (a node that carries two pods) stays an alias and never merges them.
+Statements come from `identities`. They vote; a tie goes to the lower name, so the order of files decides nothing. A
+name that belongs to several hosts (a node that carries two pods) stays an alias and never merges them.
 """
 
 from __future__ import annotations
@@ -54,10 +55,9 @@ class Names:
         for one in timeline.identities:
             if one.rank is None:
                 continue
-            host = self.canonical(one.host) if one.host else None
             weight = _TRUST.get(one.how, 2)
-            if host:
-                rank_host[(one.rank, one.attempt if one.attempt is not None else -1)][host] += weight
+            if one.host and (named := self.canonical(one.host)):
+                rank_host[(one.rank, one.attempt if one.attempt is not None else -1)][named] += weight
             if one.local_rank is not None:
                 rank_local[one.rank][one.local_rank] += weight
             if one.gpu is not None:
@@ -73,8 +73,7 @@ class Names:
                 self._rank_host[(rank, attempt)] = won
             total[rank].update(votes)
         for rank, votes in total.items():
-            won = _winner(votes)
-            if won:
+            if won := _winner(votes):
                 self._rank_host.setdefault((rank, -1), won)
         self._rank_local = {rank: min(votes, key=lambda n: (-votes[n], n)) for rank, votes in rank_local.items()}
         self.ranks: set[int] = {one.rank for one in timeline.identities if one.rank is not None}
@@ -91,15 +90,15 @@ class Names:
         for one in timeline.identities:
             if one.rank is None or one.rank not in self.ranks:
                 continue
-            host = self.canonical(one.host) if one.host else self.host_of(one.rank)
-            if host is None:
+            where = self.canonical(one.host) if one.host else self.host_of(one.rank)
+            if where is None:
                 continue
             if one.pid is not None:
-                self._pid_ranks[(host, one.pid)].add(one.rank)
+                self._pid_ranks[(where, one.pid)].add(one.rank)
             if one.bus_id:
-                self._bus_ranks[(host, bus_key(one.bus_id))].add(one.rank)
+                self._bus_ranks[(where, bus_key(one.bus_id))].add(one.rank)
             if one.gpu is not None:
-                self._gpu_ranks[(host, one.gpu)].add(one.rank)
+                self._gpu_ranks[(where, one.gpu)].add(one.rank)
 
     def _take_names(self, one: Identity) -> None:
         if not one.host:
@@ -119,7 +118,7 @@ class Names:
         return None
 
     def _only_host(self) -> str | None:
-        known = {host for host in self._rank_host.values()}
+        known = set(self._rank_host.values())
         if len(known) == 1 and self.world is not None and len(self.ranks) <= 16:
             return next(iter(known))
         if not known:
@@ -194,7 +193,9 @@ class Names:
         return found[0] if len(found) == 1 else None
 
     def rank_of_bus(self, host: str | None, bus_id: str) -> int | None:
-        """The rank that drives a PCI device; without a host (or with an unknown one) where only one rank has that address."""
+        """The rank that drives a PCI device; without a host (or with an unknown one) where only one rank has that
+        address.
+        """
         key = bus_key(bus_id)
         if host is not None:
             found: set[int] = set()

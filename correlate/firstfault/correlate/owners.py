@@ -1,6 +1,7 @@
 """Gives a rank to signals whose line names none: through a process id, a device ordinal, or the one exit that fits.
 
-In a file that all ranks of a node share, an old-style traceback has no prefix; the launcher's exit codes then say whose it was.
+In a file that all ranks of a node share, an old-style traceback has no prefix; the launcher's exit codes then say whose
+it was.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
         rank = names.rank_of_pid(signal.host, signal.pid)
     if rank is None and signal.local_rank is not None and signal.host is not None:
         rank = names.rank_of_local(signal.host, signal.local_rank, signal.attempt)
-    if rank is None and signal.event is Event.CUDA_ERROR or signal.cls == "cuda-oom":
+    if rank is None and (signal.event is Event.CUDA_ERROR or signal.cls == "cuda-oom"):
         gpu = signal.number("gpu")
         host = signal.host or _only(names.all_hosts())
-        if rank is None and gpu is not None and host is not None:
+        if gpu is not None and host is not None:
             rank = names.rank_of_gpu(host, gpu)
     return replace(signal, rank=rank) if rank is not None else signal
 
@@ -49,7 +50,9 @@ def _only(names: tuple[str, ...]) -> str | None:
 
 
 def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tuple[Signal, ...]:
-    """Own errors of unknown rank belong to the one rank of that host and attempt that exited by itself and raised nothing else."""
+    """Own errors of unknown rank belong to the one rank of that host and attempt that exited by itself and raised
+    nothing else.
+    """
     raised = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_own_error(signal)}
     echoing = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_echo(signal)}
     open_exits: dict[tuple[str | None, int], set[int]] = defaultdict(set)

@@ -1,7 +1,9 @@
-"""Which candidate failed first: merge what is said twice, explain away what follows, weigh the rest, refuse where it is a guess.
+"""Which candidate failed first: merge what is said twice, explain away what follows, weigh the rest, refuse where it is
+a guess.
 
 An effect is dropped only for a cause that is not weaker and not surely later. Order comes from the line number inside a
-log, from one clock inside a host, from aligned clocks with their bounds between hosts; inside the bounds nothing is ordered.
+log, from one clock inside a host, from aligned clocks with their bounds between hosts; inside the bounds nothing is
+ordered.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from math import exp
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event
 from firstfault.correlate.candidate import ANSWERABLE, BASE, NULL_SCORE, SHARPNESS, Candidate, View
 from firstfault.correlate.from_waits import waiting_moment
+from firstfault.correlate.model import Signal
 
 STRUCTURAL = frozenset(
     {
@@ -167,9 +170,9 @@ def _demote_waiting(view: View, one: Candidate, refusals: list[str]) -> None:
     refusals.append(f"{one.cls} on rank {one.ranks[0]}: it was waiting for somebody before it failed")
 
 
-def blocked_since(view: View, number: int) -> tuple[int, object] | None:
-    """Since when a rank says that it waits in a collective, without having given up: (aligned nanoseconds, the signal)."""
-    best: tuple[int, object] | None = None
+def blocked_since(view: View, number: int) -> tuple[int, Signal] | None:
+    """Since when a rank says that it waits in a collective, not having given up: (aligned nanoseconds, the signal)."""
+    best: tuple[int, Signal] | None = None
     for signal in view.signals:
         if signal.rank != number or signal.event not in (Event.HANG, Event.PHASE, Event.COLL_STATE):
             continue
@@ -183,7 +186,7 @@ def blocked_since(view: View, number: int) -> tuple[int, object] | None:
             continue
         if best is None or begun < best[0]:
             best = (begun, signal)
-    return best  # type: ignore[return-value]
+    return best
 
 
 def _share(view: View, one: Candidate) -> float:

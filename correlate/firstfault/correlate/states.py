@@ -1,7 +1,8 @@
-"""What each rank did and suffered in one attempt: its own errors, the errors it only echoes, its exit, its last sign of life.
+"""What each rank did and suffered in one attempt: its own errors, the errors it only echoes, its exit, its last sign of
+life.
 
-An exception that the rank lived on after is set apart; an error after the rank's own first echo is secondary.
-Both rules are refusals 5 and 6 of the causal model: most wrong accusations come from leaving them out.
+An exception that the rank lived on after is set apart; an error after the rank's own first echo is secondary. Both
+rules are refusals 5 and 6 of the causal model: most wrong accusations come from leaving them out.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def is_echo(signal: Signal) -> bool:
 
 
 def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
-    """Whether an exception that no entry knows lies on a line that an echo's entry does know: then it is only that echo."""
+    """Whether an exception that no entry knows lies on a line that an echo's entry does know: then it is only that
+    echo.
+    """
     fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
     return fallback and is_own_error(signal) and (signal.source.id, signal.line) in echo_lines
 
@@ -145,7 +148,12 @@ def lived_on(
 
 
 def build_states(
-    timeline: Timeline, names: Names, times: Times, exits: list[Exit], attempt: int, later_steps: dict[int, tuple[int, int]]
+    timeline: Timeline,
+    names: Names,
+    times: Times,
+    exits: list[Exit],
+    attempt: int,
+    later_steps: dict[int, tuple[int, int]],
 ) -> dict[int, RankState]:
     """States of all ranks of one attempt, by rank."""
     states = {rank: RankState(rank, attempt, names.host_of(rank, attempt)) for rank in sorted(names.ranks)}
@@ -159,9 +167,9 @@ def build_states(
                 state.progress = step
     for one in exits:
         if one.signal.attempt == attempt:
-            for rank in one.ranks:
-                if rank in states:
-                    states[rank].exits.append(one)
+            for number in one.ranks:
+                if number in states:
+                    states[number].exits.append(one)
     by_source, by_rank = _survivors(timeline, times)
     echo_lines = {(signal.source.id, signal.line) for signal in timeline.signals if is_echo(signal)}
     echoed: dict[tuple[int, int], int] = {}

@@ -29,9 +29,17 @@ def save(con: duckdb.DuckDBPyConnection, correlation: Correlation) -> None:
         for result in correlation.attempts:
             _many(con, "collectives", collective_rows(result.view))
             graph = build(result.view, result.ranked.best)
-            nodes = sorted(graph.nodes(data=True))
-            _many(con, "nodes", [(result.attempt, key, data["kind"], data["label"], data["root"]) for key, data in nodes])
-            _many(con, "edges", [row for _, _, data in sorted(graph.edges(data=True), key=lambda e: e[:2]) for row in edge_rows(result.attempt, data["edge"])])
+            nodes = [(key, graph.nodes[key]) for key in sorted(graph)]
+            _many(con, "nodes", [(result.attempt, key, one["kind"], one["label"], one["root"]) for key, one in nodes])
+            _many(
+                con,
+                "edges",
+                [
+                    row
+                    for effect, cause in sorted(graph.edges)
+                    for row in edge_rows(result.attempt, graph.edges[effect, cause]["edge"])
+                ],
+            )
             _many(con, "hypotheses", hypothesis_rows(result))
         con.execute("COMMIT")
     except BaseException:
@@ -71,7 +79,12 @@ def collective_rows(view: View) -> list[tuple[object, ...]]:
         members = sorted(one.group.members | set(one.waiters) | set(one.absent) | set(one.passed))
         for rank in members:
             state = "unknown"
-            for name, ranks in (("odd", one.odd), ("waiting", one.waiters), ("absent", one.absent), ("passed", one.passed)):
+            for name, ranks in (
+                ("odd", one.odd),
+                ("waiting", one.waiters),
+                ("absent", one.absent),
+                ("passed", one.passed),
+            ):
                 if rank in ranks:
                     state = name
                     break

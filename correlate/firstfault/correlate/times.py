@@ -1,7 +1,8 @@
-"""Turns what was printed into moments on the job's aligned clock, with bounds; the one place where stamps get a meaning.
+"""Turns what was printed into moments on the job's aligned clock, with bounds; the one place where stamps get a
+meaning.
 
-Clocks are aligned by `align` from shared steps, starts and statements about NTP. A stamp with its own zone is taken
-as UTC. A clock that nothing links gives no moment to another host, but two stamps of one clock compare directly.
+Clocks are aligned by `align` from shared steps, starts and statements about NTP. A stamp with its own zone is taken as
+UTC. A clock that nothing links gives no moment to another host, but two stamps of one clock compare directly.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ class Times:
         """Moment of a signal; an inherited stamp widens the bound by what its resolution says."""
         if signal.stamp_ns is None or signal.stamp_kind in ("monotonic", "relative"):
             return None
-        return self._place(signal.source, _utc(signal.stamp_ns, signal.utc_offset_s, signal.source), signal.res_ns)
+        stamp = _utc(signal.stamp_ns, signal.utc_offset_s, signal.source)
+        if signal.own_stamp:
+            return self._place(signal.source, stamp, signal.res_ns)
+        placed = self._place(signal.source, stamp, 0)
+        return Moment(placed.ns, placed.bound_ns, placed.ns + signal.res_ns) if placed else None
 
     def of_source(self, source: Source, stamp_ns: int) -> Moment | None:
         """Moment of a stamp of a source (naive, of that source's clock)."""

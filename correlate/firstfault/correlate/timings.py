@@ -1,7 +1,8 @@
-"""Stragglers from timings that each rank prints beside its step: whose own work grew, and who waits least for the others.
+"""Stragglers from timings that each rank prints beside its step: whose own work grew, and who waits least for the
+others.
 
-Step lines alone cannot show a straggler: in synchronous training everyone slows together. What can is a split of the step
-into own work and waiting; the slow rank works longest and waits least (last to arrive at each collective).
+Step lines alone cannot show a straggler: in synchronous training everyone slows together. What can is a split of the
+step into own work and waiting; the slow rank works longest and waits least (last to arrive at each collective).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Puts what was worked out into one `Diagnosis`: verdict, place, evidence, collateral, hypotheses, the missing fact, the next step."""
+"""Puts what was worked out into one `Diagnosis`: verdict, place, evidence, collateral, hypotheses, the missing fact,
+the next step.
+"""
 
 from __future__ import annotations
 

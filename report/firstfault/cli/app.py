@@ -82,7 +82,9 @@ def diagnose(
 def ingest(
     paths: Paths,
     db: Annotated[Path, typer.Option("--db", help="The timeline to write; an older one is replaced when all is read.")],
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say of each file what it was taken for, and why.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say of each file what it was taken for, and why.")
+    ] = False,
     host_map: HostMap = None,
     rank_map: RankMap = None,
     tz: Zone = None,

@@ -12,7 +12,9 @@ from firstfault.timeline import open_timeline
 def print_coverage(database: Path) -> None:
     """Print one line for each source and one for each kind of problem."""
     with open_timeline(database) as con:
-        rows = con.execute("SELECT path, kind, format, why, lines, understood, signals FROM coverage ORDER BY path").fetchall()
+        rows = con.execute(
+            "SELECT path, kind, format, why, lines, understood, signals FROM coverage ORDER BY path"
+        ).fetchall()
         problems = con.execute(
             "SELECT severity, kind, path, line, count, detail FROM problems ORDER BY severity, kind, path, line LIMIT 1000"
         ).fetchall()

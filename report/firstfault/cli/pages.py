@@ -17,7 +17,14 @@ def entry_page(entry: Entry, width: int = 96) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> str:
-    return textwrap.fill(" ".join(text.split()), width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        " ".join(text.split()),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _steps(title: str, steps: Sequence[str], width: int) -> Iterator[str]:
@@ -25,7 +32,14 @@ def _steps(title: str, steps: Sequence[str], width: int) -> Iterator[str]:
         yield ""
         yield title
         for step in steps:
-            yield textwrap.fill(" ".join(step.split()), width, initial_indent="  - ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+            yield textwrap.fill(
+                " ".join(step.split()),
+                width,
+                initial_indent="  - ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
 
 
 def _page(entry: Entry, width: int) -> Iterator[str]:
@@ -75,7 +89,9 @@ def explain_text(text: str) -> str:
             best = matcher.patterns[matcher.best(hits)].id
             found.append(best)
     if not found:
-        raise CommandError(f"no entry of the catalog matches {text[:200]!r}; try single words with 'firstfault catalog search'")
+        raise CommandError(
+            f"no entry of the catalog matches {text[:200]!r}; try single words with 'firstfault catalog search'"
+        )
     order = sorted(dict.fromkeys(found), key=lambda one: (catalog.entries[one].role != "initiating", found.index(one)))
     page = entry_page(catalog.entries[order[0]])
     if len(order) > 1:

@@ -10,7 +10,8 @@ from firstfault.cli.messages import CommandError, Status, progress_bar
 
 if TYPE_CHECKING:
     from firstfault.correlate.diagnosis import Diagnosis
-    from firstfault.ingest import IngestOptions, IngestResult
+    from firstfault.ingest import IngestOptions
+    from firstfault.ingest.run import IngestResult
 
 FORMATS = ("text", "markdown", "json")
 
@@ -29,7 +30,9 @@ def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: b
 
     for path in paths:
         if path != "-" and not Path(path).exists():
-            raise CommandError(f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'")
+            raise CommandError(
+                f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'"
+            )
     with progress_bar(not quiet) as report:
         result = pipeline.ingest(paths, database, options, report)
     if result.lines == 0:

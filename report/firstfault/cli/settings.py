@@ -16,18 +16,23 @@ Paths = Annotated[
 Format = Annotated[str | None, typer.Option("--format", help="text, markdown or json; text by default.")]
 HostMap = Annotated[
     list[str] | None,
-    typer.Option("--host-map", metavar="GLOB=HOST", help="Host of the files that match a glob, where nothing in them says it."),
+    typer.Option(
+        "--host-map", metavar="GLOB=HOST", help="Host of the files that match a glob, where nothing in them says it."
+    ),
 ]
 RankMap = Annotated[
     list[str] | None,
     typer.Option("--rank-map", metavar="GLOB=RANK", help="Global rank of the files that match a glob."),
 ]
-Zone = Annotated[str | None, typer.Option("--tz", help="Time zone of stamps that carry none, such as Europe/Berlin or UTC.")]
+Zone = Annotated[
+    str | None, typer.Option("--tz", help="Time zone of stamps that carry none, such as Europe/Berlin or UTC.")
+]
 Year = Annotated[int | None, typer.Option("--year", help="Year of stamps that carry none.")]
 Follow = Annotated[bool, typer.Option("--follow-links", help="Follow links that lead out of the given directories.")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes that read; by default as many as cores.")]
 CatalogDirs = Annotated[
-    list[Path] | None, typer.Option("--catalog", help="Folder of catalog entries that extend or override those that ship.")
+    list[Path] | None,
+    typer.Option("--catalog", help="Folder of catalog entries that extend or override those that ship."),
 ]
 
 

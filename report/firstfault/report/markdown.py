@@ -1,4 +1,6 @@
-"""The report as Markdown that pastes well into an issue, a chat or a wiki page. Log text only ever stands in code spans."""
+"""The report as Markdown that pastes well into an issue, a chat or a wiki page. Log text only ever stands in code
+spans.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,12 @@ def _advice(diagnosis: Diagnosis) -> Iterator[str]:
     if advice.mechanism:
         yield words(" ".join(advice.mechanism.split()))
         yield ""
-    for title, steps in (("Fix", advice.fix), ("Confirm", advice.confirm), ("Verify", advice.verify), ("Prevent", advice.prevent)):
+    for title, steps in (
+        ("Fix", advice.fix),
+        ("Confirm", advice.confirm),
+        ("Verify", advice.verify),
+        ("Prevent", advice.prevent),
+    ):
         if steps:
             yield f"**{title}**"
             yield ""

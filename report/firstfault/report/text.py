@@ -1,4 +1,6 @@
-"""The report for a terminal: the answer on the first screen, what it rests on behind it. Plain text where there is no colour."""
+"""The report for a terminal: the answer on the first screen, what it rests on behind it. Plain text where there is no
+colour.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,9 @@ def _attempts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield _head("Attempts")
     for one in diagnosis.attempts:
         what = one.failure.title or str(one.verdict)
-        yield Text(f"  {one.attempt}: {clean(what)} — {place_words(one.initiating) if one.failure.cls else ''}".rstrip(" —"))
+        yield Text(
+            f"  {one.attempt}: {clean(what)} — {place_words(one.initiating) if one.failure.cls else ''}".rstrip(" —")
+        )
 
 
 def _reading(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -161,4 +165,7 @@ def _reading(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     if len(diagnosis.clocks) > 6:
         yield Text(f"  … {len(diagnosis.clocks) - 6} more clocks", style="dim")
     for severity, kind, count, detail in diagnosis.coverage.problems:
-        yield Text(f"  {severity}: {kind} ({count}) {short(detail, 100)}", style="" if severity in ("error", "data-loss") else "dim")
+        yield Text(
+            f"  {severity}: {kind} ({count}) {short(detail, 100)}",
+            style="" if severity in ("error", "data-loss") else "dim",
+        )

@@ -69,7 +69,12 @@ def place_words(place: Place) -> str:
     if place.gpus:
         parts.append(f"GPU {', '.join(map(clean, place.gpus))}")
     if not parts:
-        where = {"scheduler": "the scheduler", "network": "the network", "storage": "the storage", "launcher": "the launcher"}
+        where = {
+            "scheduler": "the scheduler",
+            "network": "the network",
+            "storage": "the storage",
+            "launcher": "the launcher",
+        }
         return where.get(place.component or "", "common to the whole job, no single rank or host")
     return ", ".join(parts)
 
