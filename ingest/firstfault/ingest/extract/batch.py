@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from firstfault.ingest.extract.hits import Patterns, Rows, Searched, find, owns
+from firstfault.ingest.extract.hits import Patterns, Rows, Searched, find, owns, with_headers
 from firstfault.ingest.extract.records import OPENERS
 from firstfault.ingest.extract.rows import TEXT_LIMIT, SignalRow
 from firstfault.ingest.formats import Formats, SourceFormat
@@ -72,9 +72,12 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
             "byte_offset": np.concatenate([part.lines.offsets for part in segments]),
             "byte_length": np.concatenate([part.lines.lengths for part in segments]),
         }
-    ).hstack(_peel(raw, segments, part_of, formats))
+    )
+    peeled = _peel(raw, segments, part_of, formats)
+    frame = frame.hstack(peeled.select(COLUMNS))
     quiet = _marked(part_of, [not part.searched for part in segments])
     hits, progress = find(Searched(text, ends, frame, bound), quiet, formats, patterns)
+    progress = with_headers(progress, peeled["step"])
     openers = frame["message"].str.contains_any(list(OPENERS)).fill_null(False).arg_true().to_list()
     return Batch(
         tuple(segments),
@@ -115,17 +118,19 @@ def _bounded(raw: pl.Series, bound: int) -> tuple[pl.Series, list[int]]:
 
 
 def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: Formats) -> pl.DataFrame:
-    """Header columns and messages."""
+    """What the headers say, and the messages."""
     kinds: dict[SourceFormat, int] = {}
     numbers = np.array([kinds.setdefault(part.format, len(kinds)) for part in segments])
     peeled = formats.peel_many(raw, list(kinds), numbers[part_of])
     plain = _marked(part_of, [not part.logged for part in segments])
     if plain is not None:
-        bare = [pl.when(pl.Series(plain)).then(None).otherwise(pl.col(name)).alias(name) for name in COLUMNS[:-1]]
+        bare = [
+            pl.when(pl.Series(plain)).then(None).otherwise(pl.col(name)).alias(name) for name in (*COLUMNS[:-1], "step")
+        ]
         message = pl.when(pl.Series(plain)).then(raw).otherwise(pl.col("message")).alias("message")
         peeled = peeled.with_columns(*bare, message)
     # a pod or an address in front of a line is where it was written, too
-    return peeled.with_columns(host=pl.coalesce("host", "pod", "ip")).select(COLUMNS)
+    return peeled.with_columns(host=pl.coalesce("host", "pod", "ip"))
 
 
 def _errors(frame: pl.DataFrame) -> list[tuple[int, SignalRow]]:

@@ -159,6 +159,16 @@ def _progress(
     return pl.concat(made).unique("row", keep="first", maintain_order=True).sort("row")
 
 
+def with_headers(progress: pl.DataFrame, steps: pl.Series) -> pl.DataFrame:
+    """Progress with the steps that stand in headers and so in no message."""
+    rows = steps.is_not_null().arg_true()
+    if not len(rows):
+        return progress
+    found = pl.DataFrame({"row": rows, "step": steps.gather(rows)}).cast(pl.Int64)
+    both = pl.concat([found, progress], how="diagonal").select(list(PROGRESS))
+    return both.unique("row", keep="first", maintain_order=True).sort("row")
+
+
 def _first(groups: pl.DataFrame, name: str) -> pl.Series:
     """The group of a name or of one of its numbered alternatives."""
     names = [column for column in groups.columns if column.rstrip("23") == name]
