@@ -16,6 +16,7 @@ from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_launchers import ownerless_errors
 from firstfault.correlate.from_machines import (
     authored_actions,
+    common_ends,
     device_faults,
     doubt_zone,
     link_faults,
@@ -142,7 +143,7 @@ def _attempt(
         ownerless_errors,
     ):
         candidates.extend(source(view))
-    for outside in (oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
+    for outside in (common_ends, oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))

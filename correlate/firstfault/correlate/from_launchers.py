@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from firstfault.catalog.model import FALLBACK_ENTRIES, Role
+from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal
-from firstfault.correlate.from_ranks import earliest, error_kind
+from firstfault.correlate.from_ranks import earliest, error_kind, root_error
 from firstfault.correlate.model import Signal
 from firstfault.correlate.states import is_echo, is_own_error, is_plain_echo
 
@@ -28,15 +28,30 @@ _LAUNCHER_CLASSES = frozenset(
 
 def ownerless_errors(view: View) -> Iterator[Candidate]:
     """Errors whose rank nothing tells, by kind."""
-    kinds: dict[tuple[str, str, str], list[Signal]] = defaultdict(list)
+    loose: list[Signal] = []
     echo_lines = {(signal.source.id, signal.line) for signal in view.signals if is_echo(signal)}
     for signal in view.signals:
         if is_plain_echo(signal, echo_lines):
             continue
         if signal.rank is None and is_own_error(signal) and view.later_steps.get(signal.id, (0, 0))[1] < 3:
-            kinds[error_kind(signal)].append(signal)
+            loose.append(signal)
+    kinds: dict[tuple[str, str, str], list[Signal]] = defaultdict(list)
+    for episode in _episodes(loose):
+        kinds[error_kind(root_error(episode))].append(root_error(episode))
     for _, signals in sorted(kinds.items()):
         yield _from_errors(view, signals)
+
+
+def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
+    """Errors of one log that stand close together: what one process prints of one failure."""
+    episode: list[Signal] = []
+    for signal in sorted(signals, key=lambda one: one.place):
+        if episode and (signal.source is not episode[-1].source or signal.first_line > episode[-1].last_line + 40):
+            yield episode
+            episode = []
+        episode.append(signal)
+    if episode:
+        yield episode
 
 
 def _from_errors(view: View, signals: list[Signal]) -> Candidate:
@@ -69,7 +84,8 @@ def _from_errors(view: View, signals: list[Signal]) -> Candidate:
         moment=earliest(view, signals),
     )
     copies = len({(one.source.id, one.line) for one in signals})
-    if copies >= max(2, len(view.states)) and len(view.states) > 1:
+    world = len(view.states)
+    if world > 1 and world <= copies <= 3 * world and first.event is not Event.NODE_FAULT:
         candidate.common = True
         candidate.for_.append(f"it is printed {copies} times, as often as there are ranks")
     return candidate

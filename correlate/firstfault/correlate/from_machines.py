@@ -253,6 +253,43 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
         )
 
 
+def common_ends(view: View, window: Window) -> Iterator[Candidate]:
+    """The host that connections from several other hosts broke to, before anybody was seen to die.
+
+    A process that died draws the same star, so without InfiniBand's own completion codes it stays a suspicion.
+    """
+    ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
+    for state in view.states.values():
+        for signal in state.derived[:6]:
+            peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+            if signal.event is not Event.PEER_LOSS or not peer or signal.captures.get("status") == "5":
+                continue
+            host = view.names.host_of_address(peer)
+            if host and state.host and host != state.host:
+                ends[host][state.host].append(signal)
+    total = sum(len(signals) for one in ends.values() for signals in one.values())
+    for host, printers in sorted(ends.items()):
+        signals = [signal for _, listed in sorted(printers.items()) for signal in listed]
+        if len(printers) < 2 or len(signals) < 0.8 * total:
+            continue
+        first = signals[0]
+        fabric = first.cls in ("ib-completion-error", "ib-link-failure")
+        dead = any(state.own or state.exit_code in (-9, -11, -7) for state in view.states.values() if state.host == host)
+        yield Candidate(
+            rule="peer-common-end",
+            cls=first.cls if fabric else "nccl-socket-failure",
+            entry=first.entry,
+            component="network",
+            ranks=(),
+            hosts=(host,),
+            base=BASE["peer-common-end"] + (1.2 if fabric and not dead else 0.0),
+            signals=[(one, f"lost its connection to {host}") for one in signals[:6]],
+            moment=earliest(view, signals),
+            for_=[f"{len(signals)} connections from {len(printers)} other hosts broke, all to {host}"],
+            missing=f"port counters and the kernel log of {host}, and whether a process of {host} had ended before",
+        )
+
+
 def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
     """Nodes that a scheduler, a platform or their own kernel declares lost."""
     hosts: dict[str, list[Signal]] = defaultdict(list)
@@ -294,13 +331,15 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
         sure = [one for one in signals if one.role is Role.INITIATING]
         first = (sure or signals)[0]
         candidate = Candidate(
-            rule="authored-action",
+            rule="authored-action" if sure else "unauthored-action",
             cls=cls,
             entry=first.entry,
             component="scheduler" if not ranks else "host",
             ranks=ranks,
             hosts=(host,) if host and ranks else (),
-            base=BASE["authored-action"] if sure else BASE["own-error-ambiguous"],
+            base=BASE["authored-action"]
+            if sure
+            else BASE["own-error-ambiguous"] - (1.3 if _after_echoes(view, signals) else 0.0),
             signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
             moment=earliest(view, sure or signals),
         )
@@ -312,16 +351,20 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
     slow = sorted(
         stragglers(con, view.timeline.sources, view.attempt), key=lambda one: (one.others_s / one.own_s, one.rank)
     )
-    if not slow or len({one.rank for one in slow}) > max(1, len(view.states) // 4):
+    ranks = tuple(sorted({one.rank for one in slow}))
+    if not slow or len(ranks) > max(1, len(view.states) // 2):
         return
     worst = slow[0]
+    host = view.names.host_of(worst.rank, view.attempt)
+    if len(ranks) > 1 and (not host or set(ranks) != set(view.names.ranks_of_host(host, view.attempt))):
+        return
     yield Candidate(
         rule="straggler",
         cls="straggler",
         entry=None,
         component="rank",
-        ranks=(worst.rank,),
-        hosts=view.names.rank_hosts((worst.rank,), view.attempt),
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt),
         base=BASE["straggler"] + 0.4,
         signals=[(one, f"its own {worst.name} takes {worst.own_s:.3g} s") for one in worst.signals],
         for_=[
@@ -329,6 +372,21 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
             "who wait for it"
         ],
     )
+
+
+def _after_echoes(view: View, signals: list[Signal]) -> bool:
+    """Whether ranks had lost or awaited their peers before a scheduler's action that names no reason."""
+    moments = [moment for signal in signals if (moment := view.times.of(signal)) is not None]
+    for state in view.states.values():
+        for echo in state.derived:
+            if echo.event is Event.SIGNAL_RECEIVED:
+                continue
+            when = view.times.of(echo)
+            if any(one.source is echo.source and one.line > echo.last_line for one in signals):
+                return True
+            if when is not None and any(when.surely_before(moment) for moment in moments):
+                return True
+    return False
 
 
 def slow_places(view: View, window: Window) -> Iterator[Candidate]:

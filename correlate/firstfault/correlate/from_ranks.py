@@ -8,17 +8,12 @@ from collections.abc import Iterator
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal
-from firstfault.correlate.states import RankState
+from firstfault.correlate.states import RankState, is_echo, is_own_error
 
-_SIGNAL_CLASS = {
-    9: "process-killed",
-    11: "process-segfault",
-    7: "process-segfault",
-    4: "process-segfault",
-    8: "process-segfault",
-    6: "process-segfault",
-}
-_SIGNAL_ENTRY = {9: "process-sigkill"}
+_REACH = frozenset(
+    {"master-unreachable", "store-lost", "rendezvous-timeout", "nccl-socket-failure", "ib-completion-error"}
+)
+"""Classes whose lines say that the other end could not be reached: one rank that prints them may be the victim."""
 
 
 def root_error(errors: list[Signal]) -> Signal:
@@ -71,6 +66,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
     if ambiguous and first.event is Event.NATIVE_CRASH and any(_died_natively(state) for state, _ in found):
         ambiguous = False  # the signal that its launcher saw is the crash itself, not an abort by its watchdog
+    if ambiguous and _stands_alone(view, found):
+        ambiguous = False
     rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
     base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
     candidate = Candidate(
@@ -93,6 +90,19 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     return spread(view, candidate)
 
 
+def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:
+    """Whether an error that may follow from another one is the only one of its kind, while the others only lose or await peers.
+
+    Many ranks print it when they are torn down; where one does, and before any echo of its own, it is the lead.
+    """
+    if len(found) > max(1, len(view.states) // 8):
+        return False
+    if any(signal.event is Event.INIT_FAILURE or (signal.cls or "") in _REACH for _, signal in found):
+        return False
+    mine = {state.rank for state, _ in found}
+    return any(state.derived for state in view.states.values() if state.rank not in mine)
+
+
 def _died_natively(state: RankState) -> bool:
     return any(one.died_by in (4, 7, 8, 11) for one in state.exits)
 
@@ -111,14 +121,13 @@ def spread(view: View, candidate: Candidate) -> Candidate:
     several_hosts = len(set(candidate.hosts)) > 1 or len(hosts) <= 1
     world = max(len(view.states), len(logged))
     everyone = len(candidate.ranks) >= world and world > 1
-    if everyone or (share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)):
+    sure = candidate.rule != "own-error-ambiguous"
+    if (everyone and (sure or world > 2)) or (share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)):
         candidate.common = True
         candidate.scope_ranks = candidate.ranks
         candidate.for_.append(f"{len(candidate.ranks)} of {len(logged)} ranks raise it: the cause is common to them")
-        candidate.rule = "common-error" if candidate.base > BASE["own-error-ambiguous"] else candidate.rule
-        candidate.base = max(
-            candidate.base, BASE["common-error"] if candidate.rule == "common-error" else candidate.base
-        )
+        if sure:
+            candidate.rule, candidate.base = "common-error", max(candidate.base, BASE["common-error"])
         candidate.ranks = ()
         candidate.component = "job"
         if len(hosts) > 1:
@@ -161,11 +170,12 @@ def _second_witness(view: View, state: RankState) -> bool:
 def reported_ends(view: View) -> Iterator[Candidate]:
     """Candidates from exit reports of ranks that raised nothing themselves."""
     by_signal: dict[tuple[str, int], list[tuple[RankState, Signal, bool]]] = defaultdict(list)
+    unowned = _hosts_of_unowned_errors(view)
     for state in view.states.values():
         if state.own:
             continue
         ends = [one for one in state.exits if one.code not in (None, 0) and not one.killed]
-        if not ends:
+        if not ends or ((ends[0].code or 0) > 0 and (state.host or "") in unowned):
             continue
         end = next((one for one in ends if one.first), ends[0])
         code = end.code or 0
@@ -174,6 +184,19 @@ def reported_ends(view: View) -> Iterator[Candidate]:
         candidate = _from_end(view, host, code, found)
         if candidate:
             yield candidate
+
+
+def _hosts_of_unowned_errors(view: View) -> set[str]:
+    """Hosts in whose logs errors or echoes stand that nothing ties to a rank: they may be what the exits are about."""
+    found: set[str] = set()
+    every = view.names.all_hosts()
+    for signal in view.signals:
+        if signal.rank is not None or signal.source.kind in ("kernel", "scheduler", "events", "status", "kubelet"):
+            continue
+        if is_own_error(signal) or is_echo(signal):
+            host = signal.host or signal.source.host or (every[0] if len(every) == 1 else "")
+            found.add(view.names.canonical(host) if host else "")
+    return found
 
 
 def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Signal, bool]]) -> Candidate | None:

@@ -263,7 +263,8 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
         ends = [ns for state in states if (ns := state.last_ns(view.times)) is not None]
         steps = {state.last_step for state in states if state.last_step is not None}
         together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
-        if not elsewhere or not together:
+        others = {state.host for state in view.logged() if state.host not in (host, None)}
+        if not elsewhere or not together or {state.host for state in elsewhere} != others:
             continue
         if _speaks_later(view, host, max(ends)):
             continue
@@ -292,7 +293,8 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             signal = state.derived[0] if state.derived else state.secondary[0]
             candidate.support(signal, f"rank {state.rank} on {state.host} waits for or lost its peers")
         found.append(candidate)
-    return found
+    # several hosts that end alike were ended: a crash of one would leave the others waiting
+    return found if len(found) == 1 else []
 
 
 def _speaks_later(view: View, host: str, after_ns: int) -> bool:

@@ -87,6 +87,7 @@ class Names:
             for rank in self.ranks:
                 self._rank_host.setdefault((rank, -1), only)
         self._number_by_position()
+        self._place_missing()
         for one in timeline.identities:
             if one.rank is None or one.rank not in self.ranks:
                 continue
@@ -126,6 +127,25 @@ class Names:
             if len(candidates) == 1:
                 return next(iter(candidates))
         return None
+
+    def _place_missing(self) -> None:
+        """Ranks of the world that no line names, on the host whose block of consecutive ranks they complete."""
+        if not self.world or self.world > 1 << 17 or len(self.ranks) == self.world:
+            return
+        blocks: dict[str, list[int]] = defaultdict(list)
+        for rank in sorted(self.ranks):
+            if host := self.host_of(rank):
+                blocks[host].append(rank)
+        hosts = len(blocks)
+        size = self.world // hosts if hosts and self.world % hosts == 0 else 0
+        if size and all(block[0] // size == block[-1] // size for block in blocks.values()):
+            owner = {block[0] // size: host for host, block in blocks.items()}
+            if len(owner) == hosts:
+                for rank in range(self.world):
+                    if rank not in self.ranks:
+                        self._rank_host.setdefault((rank, -1), owner[rank // size])
+                        self._rank_local.setdefault(rank, rank % size)
+        self.ranks.update(range(self.world))
 
     def _number_by_position(self) -> None:
         """Local ranks that nothing states, where each host carries one whole block of consecutive ranks."""

@@ -32,8 +32,8 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
         return signal
     if signal.source.kind in _NOT_A_PROCESS and signal.source.kind != "launcher":
         return signal
-    rank = None
-    if signal.pid is not None:
+    rank = _default_group_rank(signal, names)
+    if rank is None and signal.pid is not None:
         rank = names.rank_of_pid(signal.host, signal.pid)
     if rank is None and signal.local_rank is not None and signal.host is not None:
         rank = names.rank_of_local(signal.host, signal.local_rank, signal.attempt)
@@ -43,6 +43,17 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
         if gpu is not None and host is not None:
             rank = names.rank_of_gpu(host, gpu)
     return replace(signal, rank=rank) if rank is not None else signal
+
+
+def _default_group_rank(signal: Signal, names: Names) -> int | None:
+    """Torch before 2.2 prints only `[Rank N]`, the rank in the group of the work; without a group's name that is the world."""
+    captures = signal.captures
+    number = signal.number("pg_rank")
+    if number is None or any(captures.get(name) for name in ("pg_id", "pg_name", "pg_guid", "pg_desc")):
+        return None
+    if signal.source.rank is not None:
+        return signal.source.rank
+    return number if names.world is None or number < names.world else None
 
 
 def _only(names: tuple[str, ...]) -> str | None:
@@ -74,6 +85,7 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
         tracebacks = [signal for signal in lost if signal.event is not Event.INIT_FAILURE]
         if len(ranks) == 1:
             given.update({signal.id: ranks[0] for signal in tracebacks})
-        elif ranks and len(tracebacks) == len(ranks) and len({signal.cls for signal in tracebacks}) == 1:
-            given.update({signal.id: rank for signal, rank in zip(tracebacks, ranks, strict=True)})
+        elif ranks and len(tracebacks) % len(ranks) == 0 and len({signal.cls for signal in tracebacks}) == 1:
+            each = len(tracebacks) // len(ranks)
+            given.update({signal.id: ranks[number // each] for number, signal in enumerate(tracebacks)} if each else {})
     return tuple(replace(signal, rank=given[signal.id]) if signal.id in given else signal for signal in signals)

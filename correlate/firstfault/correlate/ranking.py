@@ -14,7 +14,7 @@ from math import exp
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event
 from firstfault.correlate.candidate import ANSWERABLE, BASE, NULL_SCORE, SHARPNESS, Candidate, View
 from firstfault.correlate.from_waits import waiting_moment
-from firstfault.correlate.model import Signal
+from firstfault.correlate.model import Moment, Signal
 
 STRUCTURAL = frozenset(
     {
@@ -32,7 +32,9 @@ STRUCTURAL = frozenset(
 )
 """Rules that argue from who is missing, not from what somebody says of itself."""
 
-AMBIGUOUS = frozenset({"own-error-ambiguous", "bare-abort", "unauthored-signal", "peer-common-end"})
+AMBIGUOUS = frozenset(
+    {"own-error-ambiguous", "bare-abort", "unauthored-signal", "unauthored-action", "peer-common-end"}
+)
 """Rules whose lines a healthy rank prints too when somebody else fails."""
 
 _SECOND = 1_000_000_000
@@ -59,7 +61,7 @@ class Ranked:
 
 def merge(candidates: list[Candidate]) -> list[Candidate]:
     """Join candidates that name the same place: the machine's word over the rank's, the rank's over its absence."""
-    order = sorted(candidates, key=lambda one: (-_authority(one), -one.base, one.key()))
+    order = sorted(candidates, key=lambda one: (-_authority(one), not one.ranks, -one.base, one.key()))
     kept: list[Candidate] = []
     for one in order:
         into = next((other for other in kept if _same_failure(other, one)), None)
@@ -90,6 +92,8 @@ def _authority(one: Candidate) -> int:
 
 def _same_failure(known: Candidate, other: Candidate) -> bool:
     """Whether two candidates speak of one failure: the same ranks, or a host's loss and what its ranks show of it."""
+    if other.rule in ("own-error", "own-error-ambiguous") and not other.ranks and known.ranks and known.cls == other.cls:
+        return set(other.hosts) <= set(known.hosts)
     if known.common or other.common:
         return known.common and other.common and known.cls == other.cls
     if known.ranks and set(other.ranks) == set(known.ranks):
@@ -119,8 +123,10 @@ def rank(view: View, candidates: list[Candidate]) -> Ranked:
     """Explain away, score and weigh the candidates of one attempt."""
     merged = merge(candidates)
     refusals: list[str] = []
+    begun = waiting_moment(view)
     for one in merged:
         _demote_waiting(view, one, refusals)
+        _demote_late(one, begun, refusals)
     explained: list[Candidate] = []
     for effect in sorted(merged, key=lambda one: one.key()):
         causes = [cause for cause in merged if cause is not effect and explains(view, cause, effect)]
@@ -168,6 +174,16 @@ def _demote_waiting(view: View, one: Candidate, refusals: list[str]) -> None:
     one.base -= 1.6
     one.against.append("it had already been waiting in a collective when it failed")
     refusals.append(f"{one.cls} on rank {one.ranks[0]}: it was waiting for somebody before it failed")
+
+
+def _demote_late(one: Candidate, begun: Moment | None, refusals: list[str]) -> None:
+    """What surely happened after others had begun to wait for somebody is not what they wait for."""
+    if one.rule in STRUCTURAL or one.moment is None or begun is None:
+        return
+    if begun.ns + begun.bound_ns + 5 * _SECOND < one.moment.ns - one.moment.bound_ns:
+        one.base -= 1.6
+        one.against.append("ranks had already been waiting for somebody when it happened")
+        refusals.append(f"{one.cls}: ranks were already waiting before it")
 
 
 def blocked_since(view: View, number: int) -> tuple[int, Signal] | None:

@@ -36,11 +36,12 @@ class RankState:
     phases: list[Signal] = field(default_factory=list)
     extents: list[Extent] = field(default_factory=list)
     progress: Progress | None = None
+    shared_log: Source | None = None
 
     @property
     def logged(self) -> bool:
-        """Whether any line of this rank was read."""
-        return bool(self.extents)
+        """Whether any line of this rank was read, or the log was read that it shares with ranks that print in it."""
+        return bool(self.extents) or self.shared_log is not None
 
     @property
     def killed(self) -> bool:
@@ -94,6 +95,32 @@ def is_echo(signal: Signal) -> bool:
     if signal.role is Role.CONTEXT or signal.weak:
         return False
     return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
+
+
+def _share_logs(states: dict[int, RankState]) -> None:
+    """A rank without a line of its own still has a log where all ranks of its host, or of the job, print in one file."""
+    shared: dict[str | None, Source] = {}
+    everywhere: Source | None = None
+    users: dict[int, set[int]] = defaultdict(set)
+    for state in states.values():
+        for extent in state.extents:
+            users[extent.source.id].add(state.rank)
+    for state in states.values():
+        for extent in state.extents:
+            if len(users[extent.source.id]) < 2:
+                continue
+            hosts = {states[rank].host for rank in users[extent.source.id]}
+            if len(hosts) > 1:
+                everywhere = everywhere or extent.source
+            else:
+                shared.setdefault(state.host, extent.source)
+    for state in states.values():
+        if not state.extents:
+            state.shared_log = shared.get(state.host) if state.host else None
+            if state.shared_log is None and everywhere is not None:
+                state.shared_log = everywhere
+            elif state.shared_log is None and len(shared) == 1 and state.host is None:
+                state.shared_log = next(iter(shared.values()))
 
 
 def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
@@ -160,6 +187,7 @@ def build_states(
     for extent in timeline.extents:
         if extent.attempt == attempt and extent.rank in states:
             states[extent.rank].extents.append(extent)
+    _share_logs(states)
     for step in timeline.progress:
         if step.attempt == attempt and step.rank in states:
             state = states[step.rank]

@@ -15,6 +15,7 @@ from firstfault.correlate.load import Timeline
 from firstfault.correlate.model import Moment, Signal, Source
 
 _SECOND = 1_000_000_000
+_OPEN_END_NS = 300 * _SECOND
 
 
 def _utc(stamp_ns: int, line_offset: int | None, source: Source) -> int:
@@ -85,7 +86,9 @@ class Times:
         if signal.own_stamp:
             return self._place(signal.source, stamp, signal.res_ns)
         placed = self._place(signal.source, stamp, 0)
-        return Moment(placed.ns, placed.bound_ns, placed.ns + signal.res_ns) if placed else None
+        # no stamped line follows, or only at once: how long after its neighbour it was printed is open
+        gap = signal.res_ns if signal.res_ns > _SECOND else _OPEN_END_NS
+        return Moment(placed.ns, placed.bound_ns, placed.ns + gap) if placed else None
 
     def of_source(self, source: Source, stamp_ns: int) -> Moment | None:
         """Moment of a stamp of a source (naive, of that source's clock)."""
