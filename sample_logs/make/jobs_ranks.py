@@ -265,19 +265,37 @@ JOBS: tuple[Job, ...] = (
         faults="not-finite rank=1 step=22",
     ),
     Job(
-        "two-faults-apart",
-        "rank 1 misses a file; half a second later, before anyone could tell it, rank 6 fails for a reason of its own",
+        "two-faults-at-once",
+        "rank 1 misses a file and, within the same second, rank 6 of the other host fails for a reason of its own",
         (HostSpec("dual-x1", data="data-x1"), HostSpec("dual-x2")),
+        Truth(
+            "unknown",
+            determined=False,
+            collateral=(0, 2, 3, 4, 5, 7),
+            trap="each launcher names its own rank, and neither error is a consequence of the other",
+            missing_fact="which of the two errors came first: both bear the same second and no finer time",
+        ),
+        train=f"--steps 40 {ALL}",
+        faults="width rank=6 step=12 columns=64; sleep rank=6 step=12 seconds=0.4; "
+        "sleep rank=0+2+3+4+5+7 step=12 seconds=5",
+        prepare=(remove("data-x1", 25),),
+    ),
+    Job(
+        "two-faults-apart",
+        "rank 1 misses a file; two seconds later, before anyone could tell it, rank 6 fails for a reason of its own",
+        (HostSpec("dual-y1", data="data-y1"), HostSpec("dual-y2")),
         Truth(
             "data-missing",
             (1,),
-            ("dual-x1",),
+            ("dual-y1",),
             (Find(r"FileNotFoundError: .*shard-00025"),),
             trap="two independent errors: rank 6's shape error comes later and is not a consequence of rank 1's",
         ),
         train=f"--steps 40 {ALL}",
-        faults="width rank=6 step=12 columns=64; sleep rank=6 step=12 seconds=0.4; sleep rank=0+2+3+4+5+7 step=12 seconds=5",
-        prepare=(remove("data-x1", 25),),
+        faults="width rank=6 step=12 columns=64; sleep rank=6 step=12 seconds=2; "
+        "sleep rank=0+2+3+4+5+7 step=12 seconds=9",
+        torchrun="--monitor-interval=4",
+        prepare=(remove("data-y1", 25),),
     ),
     Job(
         "address-space-rank4",
