@@ -59,7 +59,7 @@ def test_a_compressed_file_that_breaks_off_gives_what_it_has(read: Any, ending: 
     made = read({f"a.log.{ending}": packed[: len(packed) // 2]})
     [(lines,)] = made.rows("SELECT lines FROM sources")
     assert 0 < lines < 150_000
-    assert made.rows("SELECT kind, severity FROM problems") == [("truncated", "data-loss")]
+    assert ("truncated", "data-loss") in made.rows("SELECT kind, severity FROM problems")
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
@@ -134,7 +134,7 @@ def test_an_archive_that_breaks_off_gives_what_it_has(read: Any) -> None:
     packed = tar({f"rank{number}.log": LINES.encode() for number in range(4)})
     made = read({"x.tar": packed[: len(packed) // 2]})
     assert made.rows("SELECT count(*) >= 1 FROM sources") == [(True,)]
-    assert made.column("SELECT DISTINCT severity FROM problems") == ["data-loss"]
+    assert "data-loss" in made.column("SELECT severity FROM problems")
 
 
 def test_a_damaged_zip_is_a_problem(read: Any) -> None:

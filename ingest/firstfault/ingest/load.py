@@ -9,16 +9,17 @@ from importlib import metadata, resources
 
 import duckdb
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import tables
 from firstfault.ingest.assemble import Job
+from firstfault.ingest.line_table import LINE_ROWS, LineTable
 from firstfault.ingest.options import IngestOptions
 
-_NEAR = """
-CREATE TEMP TABLE near (
-    source_id INTEGER, line BIGINT, near_kind VARCHAR, near_res_ns BIGINT, near_offset_s INTEGER, next_ns BIGINT
-)
+_OWN_SIGNALS = """
+INSERT INTO signal_rows BY NAME
+SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_id
 """
 
 
@@ -34,23 +35,26 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM part_rows")
     signals, progress = tables.signals(job), tables.progress(job)
     wanted = pl.concat([signals.select("source_id", "line"), progress.select("source_id", "line")]).unique()
-    connection.execute(_NEAR)
-    with _shown(
-        connection, part_entries=tables.entries(job, matcher), part_records=tables.records(job), part_wanted=wanted
-    ):
-        for frame in tables.lines(job, keep_text):
-            with _shown(connection, part_lines=frame):
-                connection.execute(_statement("line_rows"))
-                connection.execute(_statement("near_late"))
-                connection.execute(_statement("near"))
-    with _shown(connection, part_signals=signals, part_progress=progress):
+    lines = LineTable(job, tables.entries(job, matcher), tables.records(job), wanted, keep_text)
+    connection.register("part_lines", _stream(lines))
+    connection.execute("SET threads = 1")
+    connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
+    connection.unregister("part_lines")
+    with _shown(connection, part_signals=signals, part_progress=progress, part_places=lines.places):
         connection.execute(_statement("signal_rows"))
         connection.execute(_statement("progress"))
-    connection.execute("DROP TABLE near")
     connection.execute(_statement("echoes"))
     connection.execute(_statement("echo_problems"))
-    connection.execute("DELETE FROM signal_rows WHERE signal_id IN (SELECT signal_id FROM echoes)")
+    connection.execute(_OWN_SIGNALS)
     connection.execute("DROP TABLE echoes")
+    connection.execute("DROP TABLE found_signals")
+
+
+def _stream(lines: LineTable) -> pa.RecordBatchReader:
+    """All lines as one stream, of which only one part is in memory at a time."""
+    schema = pl.DataFrame(schema=LINE_ROWS).to_arrow().schema
+    batches = (batch for frame in lines.frames() for batch in frame.to_arrow().to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def keeps_text(job: Job, options: IngestOptions) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from firstfault.ingest import times
 from firstfault.ingest.assemble import Job, Numbered
 from firstfault.ingest.extract.rows import About, SignalRow
 from firstfault.ingest.extract.source import best_of
+from firstfault.ingest.line_table import place
 from firstfault.ingest.options import IngestOptions, zone
 
 _TEXT, _SMALL, _BIG = pl.String, pl.Int32, pl.Int64
@@ -61,28 +61,6 @@ def _zone_offset(options: IngestOptions, anchor_ns: int) -> int | None:
     local = datetime(1970, 1, 1) + timedelta(seconds=anchor_ns // times.SECOND)
     offset = local.replace(tzinfo=zone(options.tz)).utcoffset()
     return None if offset is None else int(offset.total_seconds())
-
-
-def lines(job: Job, keep_text: bool) -> Iterator[pl.DataFrame]:
-    """The rows of `line_rows`, part by part, with what signals inherit from neighbours."""
-    carry: dict[int, times.Near] = {}
-    for part in job.parts:
-        for frame in [*(pl.read_parquet(file) for file in part.files), *part.lines]:
-            if len(frame):
-                yield _completed(frame, job, carry, keep_text)
-
-
-def _completed(frame: pl.DataFrame, job: Job, carry: dict[int, times.Near], keep_text: bool) -> pl.DataFrame:
-    placed = _placed(frame, job).sort("source_id", "line")
-    timed = times.neighbours(times.complete(placed, job.contexts), carry)
-    kept = pl.lit(True) if keep_text else pl.col("level").is_in(["WARN", "ERROR", "FATAL"]).fill_null(False)
-    return job.identity.fill(timed).with_columns(kept.alias("kept"))
-
-
-def _placed(frame: pl.DataFrame, job: Job) -> pl.DataFrame:
-    """A frame whose `source` is a number of a part, with the number of the source and the line counted from its top."""
-    joined = frame.join(job.places, left_on="source", right_on="number", how="inner", maintain_order="left")
-    return joined.with_columns(pl.col("line") + pl.col("before")).rename({"id": "source_id"}).drop("before", "source")
 
 
 def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
@@ -151,7 +129,7 @@ def progress(job: Job) -> pl.DataFrame:
     }  # fmt: skip
     silent = [one.id for one in job.sources if one.twin_of is not None]
     read = [
-        _placed(frame, job).with_columns(stamp_ns=pl.lit(None, _BIG)) for part in job.parts for frame in part.progress
+        place(frame, job).with_columns(stamp_ns=pl.lit(None, _BIG)) for part in job.parts for frame in part.progress
     ]
     dumped = [
         (source, one.line, one.step, one.epoch, one.rank, one.stamp_ns)

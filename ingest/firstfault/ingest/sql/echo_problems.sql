@@ -5,6 +5,6 @@ SELECT e.source_id, s.path, min(g.line), 'duplicate', 'info', count(DISTINCT e.s
 FROM echoes e
 JOIN sources s ON s.source_id = e.source_id
 JOIN sources o ON o.source_id = e.own_id
-JOIN signal_rows g ON g.signal_id = e.signal_id
+JOIN found_signals g ON g.signal_id = e.signal_id
 GROUP BY e.source_id, s.path
 ORDER BY e.source_id;

@@ -1,10 +1,10 @@
 -- Signals of a rank in a log of many ranks that the rank's own log has too: the same words with the same stamp.
 CREATE TEMP TABLE echoes AS
 SELECT DISTINCT m.signal_id, m.source_id, o.source_id AS own_id
-FROM signal_rows m
+FROM found_signals m
 JOIN sources sm ON sm.source_id = m.source_id AND sm.rank IS NULL
 JOIN sources so ON so.rank = m.rank AND so.source_id <> m.source_id
-JOIN signal_rows o
+JOIN found_signals o
     ON o.source_id = so.source_id
     AND o.rank = m.rank
     AND o.text = m.text

@@ -19,7 +19,7 @@ CREATE TABLE line_rows (
     gpu           INTEGER,   -- CUDA ordinal as that process sees it
     format        VARCHAR,   -- format of the innermost header that was recognised, NULL for plain text
     record        BIGINT,    -- line number of the record's first line (a traceback, a frame block, a summary table), NULL where a line stands alone
-    message       VARCHAR,   -- what remains when all wrappers and headers are peeled, NULL only where the text stays in the log
+    message       VARCHAR USING COMPRESSION zstd, -- what remains when all wrappers and headers are peeled, NULL only where the text stays in the log
     entry         VARCHAR,   -- catalog entry that the line matches best, or NULL
     class         VARCHAR    -- failure class of that entry, or NULL
 );
