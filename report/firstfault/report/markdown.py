@@ -1,22 +1,28 @@
-"""The report as Markdown that pastes well into an issue, a chat or a wiki page. Log text only ever stands in code
-spans.
-"""
+"""The report as Markdown that pastes well into an issue, a chat or a wiki page. Log text only stands in code spans."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.correlate.diagnosis import AlsoFailed, Diagnosis, Evidence, Verdict
 from firstfault.report.words import (
+    Witness,
     clean,
     clock_words,
+    group_words,
     job_words,
     number_ranges,
+    one_sentence,
     place_words,
     ranks_words,
+    says_again,
     short,
+    time_words,
     verdict_words,
+    witnesses,
 )
+
+_ESCAPED = str.maketrans({**{char: f"\\{char}" for char in "\\`*_[]|#~"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
 def code(text: str) -> str:
@@ -31,12 +37,14 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
+def cell(text: str) -> str:
+    """A code span for a table, where a bar would end the cell."""
+    return code(text).replace("|", "\\|")
+
+
 def words(text: str) -> str:
     """Prose with the characters that Markdown and HTML act on made literal."""
-    text = clean(text)
-    for char in "\\`*_[]<>|#":
-        text = text.replace(char, f"\\{char}" if char not in "<>" else {"<": "&lt;", ">": "&gt;"}[char])
-    return text
+    return one_sentence(text).translate(_ESCAPED)
 
 
 def to_markdown(diagnosis: Diagnosis) -> str:
@@ -44,114 +52,152 @@ def to_markdown(diagnosis: Diagnosis) -> str:
     return "\n".join(_lines(diagnosis)).rstrip() + "\n"
 
 
-def _lines(diagnosis: Diagnosis) -> Iterator[str]:
-    yield f"# firstfault: {verdict_words(diagnosis)}"
+def _lines(one: Diagnosis) -> Iterator[str]:
+    yield f"# firstfault: {verdict_words(one)}"
     yield ""
-    yield words(diagnosis.summary)
+    if one.missing_fact:
+        yield "The logs do not settle what failed first."
+    else:
+        yield words(one.summary)
     yield ""
     yield "| | |"
     yield "| --- | --- |"
-    if diagnosis.verdict is Verdict.IDENTIFIED:
-        entry = f", {code(diagnosis.failure.entry)}" if diagnosis.failure.entry else ""
-        yield f"| what | {words(diagnosis.failure.title or '')} ({code(diagnosis.failure.cls or '')}{entry}) |"
-        yield f"| where | {words(place_words(diagnosis.initiating))} |"
-        if diagnosis.initiating.at:
-            yield f"| when | {diagnosis.initiating.at} |"
-    if diagnosis.missing_fact:
-        yield f"| missing fact | {words(diagnosis.missing_fact)} |"
-    yield f"| next | {words(diagnosis.next_action)} |"
-    yield f"| confidence | {diagnosis.confidence:.2f} |"
-    yield f"| job | {words(job_words(diagnosis))} |"
+    yield from (f"| {name} | {value} |" for name, value in _facts(one))
     yield ""
-    if diagnosis.evidence:
-        yield "## Evidence"
-        yield ""
-        for one in diagnosis.evidence[:10]:
-            yield f"- {_cite(one)}: {words(one.why)}"
-            if one.text:
-                yield f"  {code(short(one.text, 300))}"
-        yield ""
-    yield from _collateral(diagnosis)
-    yield from _doubt(diagnosis)
-    yield from _advice(diagnosis)
-    yield from _reading(diagnosis)
+    yield from _evidence(one)
+    yield from _collateral(one)
+    yield from _doubt(one)
+    yield from _also(one.also)
+    yield from _advice(one)
+    yield from _attempts(one)
+    yield from _reading(one)
+
+
+def _facts(one: Diagnosis) -> Iterator[tuple[str, str]]:
+    if one.verdict is Verdict.IDENTIFIED:
+        entry = f", entry {cell(one.failure.entry)}" if one.failure.entry else ""
+        yield "what", f"{words(one.failure.title or '')} (class {cell(one.failure.cls or '')}{entry})"
+        yield "where", words(place_words(one.initiating))
+        if one.initiating.aliases:
+            yield "also named", words(", ".join(one.initiating.aliases[:4]))
+        if one.initiating.at:
+            yield "when", time_words(one.initiating.at)
+    if one.missing_fact:
+        yield "missing fact", words(one.missing_fact)
+    if not says_again(one.next_action, one.missing_fact, one.summary):
+        yield "next", words(one.next_action)
+    yield "confidence", f"{one.confidence:.2f}"
+    yield "job", words(job_words(one))
 
 
 def _cite(one: Evidence) -> str:
     return code(f"{one.path}:{one.line}")
 
 
-def _collateral(diagnosis: Diagnosis) -> Iterator[str]:
-    if diagnosis.collateral.groups:
-        yield "## Collateral"
-        yield ""
-        for group in diagnosis.collateral.groups:
-            example = f" (e.g. {_cite(group.example)})" if group.example else ""
-            count = len(group.ranks)
-            yield f"- {count} rank{'' if count == 1 else 's'} ({number_ranges(group.ranks)}): {words(group.what)}{example}"
-        yield ""
-    if diagnosis.chain:
-        yield "## How it spread"
-        yield ""
-        for link in diagnosis.chain:
-            places = ", ".join(_cite(one) for one in link.evidence)
-            yield f"- {words(link.cause)} → {words(link.effect)}: {words(link.why)} ({link.strength}{f'; {places}' if places else ''})"
+def _witness(one: Witness) -> Iterator[str]:
+    yield f"- {_cite(one.shown)}: {words(one.shown.why)}"
+    if one.shown.text:
+        yield f"  {code(short(one.shown.text, 300))}"
+    if one.again:
+        rest = f" and {len(one.again) - 3} more" if len(one.again) > 3 else ""
+        yield f"  the same in {', '.join(map(_cite, one.again[:3]))}{rest}"
+
+
+def _evidence(one: Diagnosis) -> Iterator[str]:
+    if one.evidence:
+        yield from _title("Evidence")
+        for witness in witnesses(one.evidence)[:10]:
+            yield from _witness(witness)
         yield ""
 
 
-def _doubt(diagnosis: Diagnosis) -> Iterator[str]:
-    if diagnosis.hypotheses:
-        yield "## Hypotheses"
+def _collateral(one: Diagnosis) -> Iterator[str]:
+    if one.collateral.groups:
+        yield from _title("Who followed" if one.verdict is Verdict.IDENTIFIED else "The other ranks")
+        for group in one.collateral.groups:
+            example = f": {_cite(group.example)}" if group.example else ""
+            yield f"- {words(group_words(group))} ({number_ranges(group.ranks)}){example}"
         yield ""
-        for one in diagnosis.hypotheses[:6]:
-            where = ranks_words(one.ranks) if one.ranks else ", ".join(one.hosts) or "no single place"
-            yield f"- {one.confidence:.2f} {code(one.cls)} on {words(where)}"
-            for reason in one.for_:
-                yield f"  - for: {words(reason)}"
-            for reason in one.against:
-                yield f"  - against: {words(reason)}"
-        yield ""
-    if diagnosis.why_not:
-        yield "## Why not the others"
-        yield ""
-        for who, why in diagnosis.why_not:
-            yield f"- {words(who)}: {words(why)}"
+    if one.chain:
+        yield from _title("How it spread")
+        for link in one.chain:
+            places = f": {', '.join(map(_cite, link.evidence))}" if link.evidence else ""
+            yield f"- {words(link.cause)} → {words(link.effect)} ({link.strength}): {words(link.why)}{places}"
         yield ""
 
 
-def _advice(diagnosis: Diagnosis) -> Iterator[str]:
-    advice = diagnosis.advice
-    if not advice.fix:
+def _doubt(one: Diagnosis) -> Iterator[str]:
+    if one.hypotheses and one.verdict is not Verdict.NO_FAILURE:
+        yield from _title("Hypotheses")
+        for candidate in one.hypotheses[:6]:
+            where = ranks_words(candidate.ranks) if candidate.ranks else ", ".join(candidate.hosts) or "no single place"
+            yield f"- {candidate.confidence:.2f} {code(candidate.cls)}, {words(where)}"
+            yield from (f"  - for: {words(reason)}" for reason in candidate.for_)
+            yield from (f"  - against: {words(reason)}" for reason in candidate.against)
+        yield ""
+    if one.why_not:
+        yield from _title("Why not")
+        yield from (f"- {words(who)}: {words(why)}" for who, why in one.why_not)
+        yield ""
+
+
+def _also(also: Iterable[AlsoFailed]) -> Iterator[str]:
+    for number, one in enumerate(also):
+        if number == 0:
+            yield from _title("Failed as well, and not because of it")
+        at = f", {time_words(one.initiating.at)}" if one.initiating.at else ""
+        yield f"**{words(one.failure.title or one.failure.cls or '')}**: {words(place_words(one.initiating))}{at}"
+        yield ""
+        for witness in witnesses(one.evidence)[:3]:
+            yield from _witness(witness)
+        yield ""
+
+
+def _advice(one: Diagnosis) -> Iterator[str]:
+    advice = one.advice
+    if one.verdict is not Verdict.IDENTIFIED or not (advice.fix or advice.mechanism):
         return
-    yield "## What it means and what to do"
-    yield ""
+    yield from _title("What it means and what to do")
     if advice.mechanism:
-        yield words(" ".join(advice.mechanism.split()))
+        yield words(advice.mechanism)
         yield ""
-    for title, steps in (
+    steps = (
         ("Fix", advice.fix),
-        ("Confirm", advice.confirm),
-        ("Verify", advice.verify),
+        ("Check", advice.confirm),
+        ("Then see", advice.verify),
         ("Prevent", advice.prevent),
-    ):
-        if steps:
-            yield f"**{title}**"
+        ("Resume", tuple(filter(None, (advice.resume, one.job.last_checkpoint)))),
+    )
+    for name, listed in steps:
+        if listed:
+            yield f"**{name}**"
             yield ""
-            for step in steps:
-                yield f"- {words(step)}"
+            yield from (f"- {words(step)}" for step in listed)
             yield ""
-    if advice.resume:
-        yield f"**Resume**: {words(advice.resume)}"
-        yield ""
 
 
-def _reading(diagnosis: Diagnosis) -> Iterator[str]:
-    yield "## What was read"
+def _attempts(one: Diagnosis) -> Iterator[str]:
+    if len(one.attempts) < 2:
+        return
+    yield from _title("Attempts")
+    for attempt in one.attempts:
+        said = "completed" if attempt.verdict is Verdict.NO_FAILURE else "not determined"
+        if attempt.failure.cls:
+            said = f"{words(attempt.failure.title or attempt.failure.cls)}: {words(place_words(attempt.initiating))}"
+        yield f"- {attempt.attempt}: {said}"
     yield ""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in diagnosis.coverage.sources_by_kind)
-    yield f"- sources: {kinds or 'none'}"
-    for clock in diagnosis.clocks:
-        yield f"- clock {words(clock_words(clock))}"
-    for severity, kind, count, detail in diagnosis.coverage.problems:
-        yield f"- {severity}: {words(kind)} ({count}) {words(short(detail, 200))}"
+
+
+def _reading(one: Diagnosis) -> Iterator[str]:
+    yield from _title("What was read")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in one.coverage.sources_by_kind)
+    yield f"- files: {kinds or 'none'}"
+    yield from (f"- clock of {words(clock_words(clock))}" for clock in one.clocks)
+    for severity, kind, count, detail in one.coverage.problems:
+        yield f"- {severity}: {words(kind)} ({count:,}): {words(short(detail, 200))}"
+    yield ""
+
+
+def _title(text: str) -> Iterator[str]:
+    yield f"## {text}"
     yield ""

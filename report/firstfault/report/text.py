@@ -1,171 +1,277 @@
-"""The report for a terminal: the answer on the first screen, what it rests on behind it. Plain text where there is no
-colour.
+"""The report for a terminal: the answer on the first screen, what it rests on behind it.
+
+`lines` says everything as styled pieces; `to_text` drops the styles, `render` hands them to rich for a terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.text import Text
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.report.layout import Line, Piece, cut, plain, wrapped
 from firstfault.report.words import (
+    Witness,
     clean,
     clock_words,
+    group_words,
     job_words,
     number_ranges,
+    one_sentence,
     place_words,
     ranks_words,
-    short,
+    says_again,
+    time_words,
     verdict_words,
+    witnesses,
 )
 
-_STYLE = {Verdict.IDENTIFIED: "bold red", Verdict.UNDETERMINED: "bold yellow", Verdict.NO_FAILURE: "bold green"}
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
+NARROWEST = 40
+_INDENT = 12
+_SHOWN = 2
+"""Pieces of evidence, and things to do, on the first screen."""
 
-def render(diagnosis: Diagnosis, width: int) -> RenderableType:
-    """The whole report as something that rich prints."""
-    return Group(*_parts(diagnosis, max(40, width)))
+_STYLES = {
+    "label": "bold",
+    "head": "bold",
+    "dim": "dim",
+    "cite": "cyan",
+    "warn": "yellow",
+    str(Verdict.IDENTIFIED): "bold red",
+    str(Verdict.UNDETERMINED): "bold yellow",
+    str(Verdict.NO_FAILURE): "bold green",
+}
 
 
 def to_text(diagnosis: Diagnosis, width: int = 100) -> str:
-    """The whole report as plain text without colours, for pipes and files."""
-    console = Console(width=width, no_color=True, force_terminal=False, highlight=False, emoji=False, markup=False)
-    with console.capture() as capture:
-        console.print(render(diagnosis, width))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    """The whole report as plain text, for pipes and files."""
+    return "\n".join(plain(line) for line in lines(diagnosis, width)) + "\n"
 
 
-def _head(title: str) -> RenderableType:
-    return Padding(Rule(title, align="left", style="dim"), (1, 0, 0, 0))
+def render(diagnosis: Diagnosis, width: int) -> RenderableType:
+    """The whole report as something that rich prints in colour; print it with soft wrapping, it is wrapped already."""
+    from rich.text import Text
 
-
-def _line(label: str, value: str, style: str = "") -> Text:
-    text = Text(f"  {label:<11}", style="bold")
-    text.append(clean(value), style=style)
-    text.no_wrap = False
+    text = Text()
+    for line in lines(diagnosis, width):
+        for piece in line:
+            text.append(piece.text, style=_STYLES.get(piece.style, ""))
+        text.append("\n")
+    text.right_crop(1)
     return text
 
 
-def _parts(diagnosis: Diagnosis, width: int) -> Iterator[RenderableType]:
-    verdict = Text(f"firstfault: {verdict_words(diagnosis)}", style=_STYLE[diagnosis.verdict])
-    verdict.append(f"   confidence {diagnosis.confidence:.2f}", style="dim")
-    yield verdict
-    yield Text(f"  {clean(diagnosis.summary)}")
-    yield Text("")
-    if diagnosis.verdict is Verdict.IDENTIFIED:
-        failure = diagnosis.failure
-        yield _line("what", f"{failure.title} [{failure.cls}{f', {failure.entry}' if failure.entry else ''}]")
-        yield _line("where", place_words(diagnosis.initiating))
-        if diagnosis.initiating.aliases:
-            yield _line("also named", ", ".join(diagnosis.initiating.aliases[:4]))
-        if diagnosis.initiating.at:
-            yield _line("when", diagnosis.initiating.at)
-    if diagnosis.missing_fact:
-        yield _line("missing", diagnosis.missing_fact, "yellow")
-    yield _line("next", diagnosis.next_action)
-    yield _line("job", job_words(diagnosis), "dim")
-    if diagnosis.evidence:
-        yield _head("Evidence")
-        yield from _evidence(diagnosis.evidence[:6], width)
-        if len(diagnosis.evidence) > 6:
-            yield Text(f"  … {len(diagnosis.evidence) - 6} more lines (--format json has them all)", style="dim")
-    yield from _collateral(diagnosis, width)
-    yield from _chain(diagnosis, width)
-    yield from _doubt(diagnosis)
-    yield from _advice(diagnosis)
-    yield from _attempts(diagnosis)
-    yield from _reading(diagnosis)
+def lines(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
+    """The report, line by line."""
+    page = _Page(diagnosis, max(NARROWEST, width))
+    yield from page.first_screen()
+    yield from page.behind_it()
 
 
-def _evidence(lines: tuple[Evidence, ...], width: int) -> Iterator[RenderableType]:
-    for one in lines:
-        place = Text(f"  {clean(one.path)}:{one.line}", style="cyan")
-        place.append(f"   {clean(one.why)}", style="dim")
-        yield place
+class _Page:
+    """One diagnosis at one width."""
+
+    def __init__(self, diagnosis: Diagnosis, width: int) -> None:
+        self.one = diagnosis
+        self.width = width
+
+    def first_screen(self) -> Iterator[Line]:
+        """What, where, when, the lines that show it, who only followed, what to do."""
+        one = self.one
+        verdict = Piece(f"firstfault: {verdict_words(one)}", str(one.verdict))
+        yield from wrapped([verdict, Piece(f" (confidence {one.confidence:.2f})", "dim")], self.width, "  ", Piece(""))
+        yield ()
+        if one.verdict is Verdict.IDENTIFIED:
+            yield from self._identified()
+        elif one.missing_fact:
+            yield from self._row("result", "the logs do not settle what failed first")
+            yield from self._row("missing", clean(one.missing_fact), "warn")
+            yield from self._candidates()
+        else:
+            yield from self._row("result", clean(one.summary))
+        for label, witness in zip(("evidence", ""), witnesses(one.evidence)[:_SHOWN], strict=False):
+            yield from self._witness(label, witness)
+        yield from self._followers()
+        yield from self._to_do()
+        yield from self._row("job", job_words(one), "dim")
+
+    def behind_it(self) -> Iterator[Line]:
+        """What the answer rests on, what it means, what was read."""
+        more = witnesses(self.one.evidence)[_SHOWN:]
+        if more:
+            yield from self._head("More evidence")
+            for witness in more:
+                yield from self._witness(None, witness)
+        yield from self._also()
+        yield from self._chain()
+        yield from self._why_not()
+        yield from self._meaning()
+        yield from self._attempts()
+        yield from self._reading()
+
+    # parts of the first screen
+
+    def _identified(self) -> Iterator[Line]:
+        one, failure = self.one, self.one.failure
+        yield from self._row("what", clean(failure.title or failure.cls or ""), "label")
+        names = f"class {failure.cls}" + (f", entry {failure.entry}" if failure.entry else "")
+        yield from self._row("", names, "dim")
+        yield from self._row("where", place_words(one.initiating), "label")
+        if one.initiating.aliases:
+            yield from self._row("", f"also named {', '.join(map(clean, one.initiating.aliases[:4]))}", "dim")
+        if one.initiating.at:
+            yield from self._row("when", time_words(one.initiating.at))
+
+    def _candidates(self) -> Iterator[Line]:
+        for number, one in enumerate(self.one.hypotheses[:4]):
+            where = ranks_words(one.ranks) if one.ranks else ", ".join(map(clean, one.hosts)) or "no single place"
+            label = "suspects" if number == 0 else ""
+            yield from self._row(label, f"{one.confidence:.2f}  {one.cls}, {where}")
+            for word, reasons in (("for", one.for_), ("against", one.against)):
+                for reason in reasons[:2]:
+                    yield from wrapped([Piece(f"{word}: {clean(reason)}", "dim")], self.width, " " * (_INDENT + 6))
+
+    def _witness(self, label: str | None, witness: Witness) -> Iterator[Line]:
+        one = witness.shown
+        head, indent = self._label(label)
+        yield from wrapped([*_cited(one), Piece(f" ({clean(one.why)})", "dim")], self.width, indent, head)
         if one.text:
-            yield Text(f"      {short(one.text, width - 7)}")
+            room = max(240, (self.width - len(indent) - 2) * 3)
+            yield from wrapped([Piece(cut(clean(one.text), room))], self.width, indent + "  ")
+        if witness.again:
+            pieces = [Piece("the same in", "dim"), *(piece for other in witness.again[:2] for piece in _cited(other))]
+            if len(witness.again) > 2:
+                pieces.append(Piece(f" and {len(witness.again) - 2} more", "dim"))
+            yield from wrapped(pieces, self.width, indent + "  ")
 
+    def _followers(self) -> Iterator[Line]:
+        label = "followed" if self.one.verdict is Verdict.IDENTIFIED else "others"
+        for number, group in enumerate(self.one.collateral.groups[:4]):
+            ranks = cut(number_ranges(group.ranks), 60)
+            pieces = [Piece(group_words(group)), Piece(f" ({ranks}){':' if group.example else ''}", "dim")]
+            if group.example:
+                pieces.extend(_cited(group.example))
+            head, indent = self._label(label if number == 0 else "")
+            yield from wrapped(pieces, self.width, indent, head)
 
-def _collateral(diagnosis: Diagnosis, width: int) -> Iterator[RenderableType]:
-    if not diagnosis.collateral.groups:
-        return
-    yield _head("Collateral")
-    for group in diagnosis.collateral.groups[:8]:
-        count = len(group.ranks)
-        text = Text(f"  {count} rank{'' if count == 1 else 's'}: {clean(group.what)}")
-        text.append(f"   ({short(number_ranges(group.ranks), 60)})", style="dim")
-        yield text
-        if group.example:
-            yield Text(f"      e.g. {clean(group.example.path)}:{group.example.line}", style="dim")
+    def _to_do(self) -> Iterator[Line]:
+        one = self.one
+        fixes = [one_sentence(step) for step in one.advice.fix[:_SHOWN]]
+        if one.verdict is not Verdict.IDENTIFIED:
+            fixes = []
+        if one.verdict is not Verdict.NO_FAILURE and not says_again(
+            one.next_action, one.missing_fact, one.summary, *fixes
+        ):
+            yield from self._row("next", clean(one.next_action))
+        yield from self._rows("fix", fixes)
+        if fixes:
+            yield from self._rows("check", [one_sentence(step) for step in one.advice.confirm[:1]])
+            resume = one.job.last_checkpoint or one_sentence(one.advice.resume)
+            if resume:
+                yield from self._row("resume", clean(resume))
 
+    # parts behind it
 
-def _chain(diagnosis: Diagnosis, width: int) -> Iterator[RenderableType]:
-    if not diagnosis.chain:
-        return
-    yield _head("How it spread")
-    for link in diagnosis.chain[:6]:
-        yield Text(f"  {short(link.cause, width // 2)}  →  {short(link.effect, width // 2)}")
-        place = "".join(f"  {clean(one.path)}:{one.line}" for one in link.evidence[:1])
-        yield Text(f"      {link.strength}: {short(link.why, width - 20)}{place}", style="dim")
+    def _also(self) -> Iterator[Line]:
+        if self.one.also:
+            yield from self._head("Failed as well, and not because of it")
+        for one in self.one.also:
+            what = clean(one.failure.title or one.failure.cls or "")
+            at = f", {time_words(one.initiating.at)}" if one.initiating.at else ""
+            yield from self._text(f"{what}: {place_words(one.initiating)}{at}")
+            for witness in witnesses(one.evidence)[:2]:
+                yield from self._witness(None, witness)
 
+    def _chain(self) -> Iterator[Line]:
+        if self.one.chain:
+            yield from self._head("How it spread")
+        for link in self.one.chain[:8]:
+            yield from self._text(f"{clean(link.cause)} → {clean(link.effect)}")
+            pieces = [Piece(f"{link.strength}: {clean(link.why)}{':' if link.evidence else ''}", "dim")]
+            pieces.extend(piece for one in link.evidence[:1] for piece in _cited(one))
+            yield from wrapped(pieces, self.width, "      ")
 
-def _doubt(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    if diagnosis.verdict is Verdict.UNDETERMINED and diagnosis.hypotheses:
-        yield _head("Hypotheses")
-        for one in diagnosis.hypotheses[:4]:
-            where = ranks_words(one.ranks) if one.ranks else ", ".join(one.hosts) or "no single place"
-            yield Text(f"  {one.confidence:.2f}  {one.cls} on {clean(where)}")
-            for reason in one.for_[:2]:
-                yield Text(f"        for: {clean(reason)}", style="dim")
-            for reason in one.against[:2]:
-                yield Text(f"        against: {clean(reason)}", style="dim")
-    if diagnosis.why_not:
-        yield _head("Why not")
-        for who, why in diagnosis.why_not[:5]:
-            yield Text(f"  {clean(who)}: {clean(why)}")
+    def _why_not(self) -> Iterator[Line]:
+        if self.one.why_not:
+            yield from self._head("Why not")
+        for who, why in self.one.why_not[:6]:
+            yield from self._text(f"{clean(who)}: {clean(why)}")
 
-
-def _advice(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    advice = diagnosis.advice
-    if not advice.fix:
-        return
-    yield _head("What it means and what to do")
-    if advice.mechanism:
-        yield Padding(Text(clean(" ".join(advice.mechanism.split()))), (0, 2, 1, 2))
-    for title, steps in (("fix", advice.fix[:4]), ("check it", advice.confirm[:3]), ("then see", advice.verify[:3])):
-        for number, step in enumerate(steps):
-            yield _line(title if number == 0 else "", step)
-    if advice.resume:
-        yield _line("resume", advice.resume)
-    if diagnosis.job.last_checkpoint:
-        yield _line("checkpoint", diagnosis.job.last_checkpoint)
-
-
-def _attempts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    if len(diagnosis.attempts) < 2:
-        return
-    yield _head("Attempts")
-    for one in diagnosis.attempts:
-        what = one.failure.title or str(one.verdict)
-        yield Text(
-            f"  {one.attempt}: {clean(what)} — {place_words(one.initiating) if one.failure.cls else ''}".rstrip(" —")
+    def _meaning(self) -> Iterator[Line]:
+        advice = self.one.advice
+        if self.one.verdict is not Verdict.IDENTIFIED or not (advice.mechanism or advice.fix):
+            return
+        yield from self._head("What it means")
+        if advice.mechanism:
+            yield from self._text(one_sentence(advice.mechanism))
+        left = (
+            ("fix", advice.fix[_SHOWN:]),
+            ("check", advice.confirm[1:]),
+            ("then see", advice.verify),
+            ("prevent", advice.prevent),
+            ("resume", (advice.resume,) if advice.resume and self.one.job.last_checkpoint else ()),
         )
+        if any(steps for _, steps in left):
+            yield ()
+        for label, steps in left:
+            yield from self._rows(label, [one_sentence(step) for step in steps])
+
+    def _attempts(self) -> Iterator[Line]:
+        if len(self.one.attempts) < 2:
+            return
+        yield from self._head("Attempts")
+        for one in self.one.attempts:
+            if one.verdict is Verdict.NO_FAILURE:
+                said = "completed"
+            elif one.failure.cls:
+                said = f"{clean(one.failure.title or one.failure.cls)}: {place_words(one.initiating)}"
+            else:
+                said = "not determined"
+            yield from self._row(str(one.attempt), said)
+
+    def _reading(self) -> Iterator[Line]:
+        coverage = self.one.coverage
+        yield from self._head("What was read")
+        kinds = ", ".join(f"{count} {kind}" for kind, count in coverage.sources_by_kind)
+        yield from self._row("files", kinds or "none", "dim")
+        shown = self.one.clocks[:6]
+        yield from self._rows("clocks", [clock_words(clock) for clock in shown], "dim")
+        if len(self.one.clocks) > len(shown):
+            yield from self._row("", f"and {len(self.one.clocks) - len(shown)} more", "dim")
+        for severity, kind, count, detail in coverage.problems:
+            loud = severity in ("error", "data-loss")
+            said = f"{kind} ({count:,}): {cut(clean(detail), 3 * self.width)}"
+            yield from self._row(severity, said, "warn" if loud else "dim")
+
+    # how a line looks
+
+    def _label(self, label: str | None) -> tuple[Piece, str]:
+        if label is None:
+            return Piece("  "), "  "
+        return Piece(f"  {label} ".ljust(_INDENT), "label"), " " * _INDENT
+
+    def _row(self, label: str, text: str, style: str = "") -> Iterator[Line]:
+        head, indent = self._label(label)
+        yield from wrapped([Piece(text, style)], self.width, indent, head)
+
+    def _rows(self, label: str, texts: Iterable[str], style: str = "") -> Iterator[Line]:
+        texts = list(texts)
+        for number, text in enumerate(texts):
+            head, indent = self._label(label if number == 0 else "")
+            mark = "- " if len(texts) > 1 else ""
+            yield from wrapped([Piece(mark + text, style)], self.width, indent + " " * len(mark), head)
+
+    def _text(self, text: str) -> Iterator[Line]:
+        yield from wrapped([Piece(text)], self.width, "  ")
+
+    def _head(self, title: str) -> Iterator[Line]:
+        yield ()
+        yield (Piece(f"{title} ", "head"), Piece("─" * (min(self.width, 100) - len(title) - 1), "dim"))
 
 
-def _reading(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    yield _head("What was read")
-    kinds = ", ".join(f"{count} {kind}" for kind, count in diagnosis.coverage.sources_by_kind)
-    yield Text(f"  sources: {kinds or 'none'}", style="dim")
-    for clock in diagnosis.clocks[:6]:
-        yield Text(f"  clock {clock_words(clock)}", style="dim")
-    if len(diagnosis.clocks) > 6:
-        yield Text(f"  … {len(diagnosis.clocks) - 6} more clocks", style="dim")
-    for severity, kind, count, detail in diagnosis.coverage.problems:
-        yield Text(
-            f"  {severity}: {kind} ({count}) {short(detail, 100)}",
-            style="" if severity in ("error", "data-loss") else "dim",
-        )
+def _cited(one: Evidence) -> tuple[Piece, Piece]:
+    """`path:line`, as editors and terminals open it, behind a place where a line may break."""
+    return Piece(" "), Piece(f"{clean(one.path)}:{one.line}", "cite", whole=True)

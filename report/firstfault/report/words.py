@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from firstfault.correlate.diagnosis import Clock, Diagnosis, Place, Verdict
+from firstfault.correlate.diagnosis import Clock, CollateralGroup, Diagnosis, Evidence, Place, Verdict
 
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
@@ -65,18 +66,19 @@ def place_words(place: Place) -> str:
     if place.ranks:
         parts.append(ranks_words(place.ranks))
     if place.hosts:
-        parts.append(f"host{'' if len(place.hosts) == 1 else 's'} {', '.join(map(clean, place.hosts))}")
+        hosts = f"host{'' if len(place.hosts) == 1 else 's'} {', '.join(map(clean, place.hosts))}"
+        parts.append(f"on {hosts}" if parts else hosts)
     if place.gpus:
-        parts.append(f"GPU {', '.join(map(clean, place.gpus))}")
-    if not parts:
-        where = {
-            "scheduler": "the scheduler",
-            "network": "the network",
-            "storage": "the storage",
-            "launcher": "the launcher",
-        }
-        return where.get(place.component or "", "common to the whole job, no single rank or host")
-    return ", ".join(parts)
+        parts.append(f"(GPU {', '.join(map(clean, place.gpus))})")
+    return " ".join(parts) or _OUTSIDE.get(place.component or "", "common to the whole job, no single rank or host")
+
+
+_OUTSIDE = {
+    "scheduler": "the scheduler",
+    "network": "the network",
+    "storage": "the storage",
+    "launcher": "the launcher",
+}
 
 
 def verdict_words(diagnosis: Diagnosis) -> str:
@@ -88,27 +90,87 @@ def verdict_words(diagnosis: Diagnosis) -> str:
     }[diagnosis.verdict]
 
 
+def many(count: int, noun: str) -> str:
+    """'1 rank', '1,485 lines'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def time_words(at: str) -> str:
+    """An ISO time for people: '2026-05-04 10:11:12.345 UTC'; without a zone where no log fixes it."""
+    return at.replace("T", " ").replace("Z", " UTC")
+
+
+def span_words(started: str, ended: str) -> str:
+    """From when to when, the day and the zone once where they are the same."""
+    first, last = time_words(started), time_words(ended)
+    if first.split(" ")[2:] == last.split(" ")[2:]:
+        first = " ".join(first.split(" ")[:2])
+    if first.split(" ")[0] == last.split(" ")[0]:
+        last = last.partition(" ")[2]
+    return f"{first} to {last}"
+
+
 def job_words(diagnosis: Diagnosis) -> str:
     """Size and span of the job in one line."""
     job = diagnosis.job
     parts = [
-        f"{job.ranks if job.ranks is not None else 'unknown number of'} rank{'' if job.ranks == 1 else 's'}",
-        f"{job.hosts if job.hosts is not None else 'unknown number of'} host{'' if job.hosts == 1 else 's'}",
-        f"{job.attempts} attempt{'' if job.attempts == 1 else 's'}",
-        f"{job.sources} file{'' if job.sources == 1 else 's'}",
-        f"{job.lines:,} lines",
+        many(job.ranks, "rank") if job.ranks is not None else "unknown number of ranks",
+        many(job.hosts, "host") if job.hosts is not None else "unknown number of hosts",
+        many(job.attempts, "attempt"),
+        many(job.sources, "file"),
+        many(job.lines, "line"),
     ]
     if job.started and job.ended:
-        parts.append(f"{job.started} to {job.ended}")
+        parts.append(span_words(job.started, job.ended))
     return " · ".join(parts)
+
+
+_PLURAL = {"was": "were", "its": "their", "itself": "themselves"}
+
+
+def group_words(group: CollateralGroup) -> str:
+    """What several ranks suffered, in one sentence: '7 ranks lost the connection to a peer'."""
+    count = len(group.ranks)
+    what = clean(group.what)
+    if count != 1:
+        what = " ".join(_PLURAL.get(word, word) for word in what.split(" "))
+    return f"{many(count, 'rank')} {what}"
 
 
 def clock_words(clock: Clock) -> str:
     """One clock in words."""
     if clock.offset_seconds is None:
-        return f"{clean(clock.host)}: not linked ({clock.how})"
+        return f"{clean(clock.host)}: cannot be compared, {clean(clock.how)}"
     if clock.how == "the reference":
         return f"{clean(clock.host)}: the reference"
     sign = "ahead" if clock.offset_seconds >= 0 else "behind"
     bound = f" ± {clock.uncertainty_seconds:.3g} s" if clock.uncertainty_seconds is not None else ""
-    return f"{clean(clock.host)}: {abs(clock.offset_seconds):.3f} s {sign}{bound} ({clock.how})"
+    return f"{clean(clock.host)}: {abs(clock.offset_seconds):.3f} s {sign}{bound} ({clean(clock.how)})"
+
+
+def one_sentence(text: str) -> str:
+    """Text of a catalog entry, which may be folded over lines, on one line."""
+    return clean(" ".join(text.split()))
+
+
+def says_again(sentence: str, *others: str | None) -> bool:
+    """Whether a sentence only repeats what stands in one of the others already."""
+    plain = sentence.strip().rstrip(".").lower()
+    return any(other and (plain in other.lower() or other.strip().rstrip(".").lower() in plain) for other in others)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Lines that say the same: one is shown with its text, the others by their places."""
+
+    shown: Evidence
+    again: tuple[Evidence, ...] = ()
+
+
+def witnesses(evidence: Iterable[Evidence]) -> tuple[Witness, ...]:
+    """Evidence with equal texts put together, in the order of the first of each."""
+    groups: dict[tuple[str, str], list[Evidence]] = {}
+    for number, one in enumerate(evidence):
+        key = ("text", one.text) if one.text else ("line", str(number))
+        groups.setdefault(key, []).append(one)
+    return tuple(Witness(group[0], tuple(group[1:])) for group in groups.values())
