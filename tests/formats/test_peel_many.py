@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -41,7 +43,8 @@ def trusting(formats: Formats) -> SourceFormat:
 
 def same(formats: Formats, lines: list[str], source: SourceFormat = PLAIN) -> None:
     columns = formats.peel_many(pl.Series(lines, dtype=pl.String), source).to_dicts()
-    assert columns == [{name: row_of(formats.peel(line, source))[name] for name in SCHEMA} for line in lines]
+    rows = [row_of(formats.peel(line, source)) for line in lines]
+    assert columns == [{name: row[name] for name in SCHEMA} for row in rows]
 
 
 def test_examples_of_all_formats(formats: Formats) -> None:
@@ -62,7 +65,7 @@ def test_each_line_follows_its_own_source(formats: Formats) -> None:
     assert got.select("rank", "local_rank", "message").rows() == [(3, None, "x"), (None, 3, " x")]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(lines=st.lists(LINES, min_size=1, max_size=20), trust=st.booleans())
 def test_any_lines(formats: Formats, lines: list[str], trust: bool) -> None:
     same(formats, lines, trusting(formats) if trust else PLAIN)
@@ -71,3 +74,41 @@ def test_any_lines(formats: Formats, lines: list[str], trust: bool) -> None:
 @pytest.mark.parametrize("end", ["\r", "\r\r"])
 def test_windows_line_ends(formats: Formats, end: str) -> None:
     assert formats.peel(f"[rank2]: ValueError: bad{end}").message == "ValueError: bad"
+
+
+def test_collectors_in_front_of_launchers_in_front_of_programs(formats: Formats) -> None:
+    line = "2019-07-18T21:28:50.000Z: [1,3]<stdout>:[2019-07-18 21:28:49] iter 611220 loss 0.4274"
+    peeled = formats.peel(line)
+    assert (peeled.message, peeled.rank, peeled.stream) == ("iter 611220 loss 0.4274", 3, "stdout")
+    assert (peeled.ts, peeled.ts_collect) == ("2019-07-18T21:28:49", "2019-07-18T21:28:50.000+00:00")
+    same(formats, [line])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" * 3_000_000,
+        "[" * 100_000,
+        "[rank3]: " * 20_000,
+        "2025-05-12 10:11:12 " * 50_000,
+        '{"log":' * 50_000,
+        '{"message":"' + '[{"' * 50_000 + '"}',
+        "(" * 50_000 + " pid=1) x",
+        "1" * 100_000 + ": x",
+        "\x1b[" + "3;" * 50_000 + "m",
+        "9%|" + "#" * 100_000 + "| 1/2 [",
+        "\r" * 100_000,
+        "a\r" * 50_000,
+    ],
+)
+def test_long_hostile_lines_take_no_time(formats: Formats, line: str) -> None:
+    begun = time.process_time()
+    formats.peel_many(pl.Series([line, "[rank3]: x"]))
+    formats.peel(line)
+    assert time.process_time() - begun < 5
+
+
+def test_large_columns_are_like_small_ones(formats: Formats) -> None:
+    lines = formats.example_lines()
+    few = formats.peel_many(lines)
+    assert formats.peel_many(pl.concat([lines] * 3))[: len(lines)].equals(few)

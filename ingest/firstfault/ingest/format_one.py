@@ -102,18 +102,22 @@ def peel(formats: Sequence[LineFormat], text: str, source: SourceFormat = PLAIN)
     ordered = [one for one in formats if one.trust and one.id in source.trusted]
     ordered += [one for one in formats if not one.trust]
     used: set[str] = set()
+    last = ""
     closed = False
     for _ in range(MAX_ROUNDS):
         for one in ordered:
-            if one.kind not in _FRONT or one.id in used or (closed and one.kind is not FormatKind.TAG):
+            if one.kind not in _FRONT or one.id in used or (one.open and one.id == last):
+                continue
+            if closed and one.kind is not FormatKind.TAG:
                 continue
             if _apply(one, line):
                 break
         else:
             break
-        if one.kind in (FormatKind.WRAPPER, FormatKind.JSON) or one.open:
+        last = one.id
+        if one.kind in (FormatKind.WRAPPER, FormatKind.JSON):
             used.add(one.id)
-        else:
+        elif not one.open:
             closed = True
         if one.final:
             break

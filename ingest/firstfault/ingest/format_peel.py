@@ -62,7 +62,7 @@ class Peeler:
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
         self.tables = {place: _telling(table_of(_front_pattern(formats[place]))) for place in self.front}
         self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
-        open_ones = [place for place in self.front if formats[place].kind in OPEN or formats[place].open]
+        open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
         self.words = (len(open_ones) + 63) // 64 or 1
         details = [place for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)]
@@ -86,10 +86,11 @@ class Peeler:
             for place, rows, rest in self._round(state, current, active, trusted, source_of):
                 one = self.formats[place]
                 state.messages.append((rows, rest))
+                state.last[rows] = place
                 if place in self.bits:
                     bit = self.bits[place]
                     state.used[rows, bit // 64] |= np.uint64(1 << (bit % 64))
-                else:
+                elif not one.open:
                     state.closed[rows] = True
                 if not one.final:
                     rows_next.append(rows)
@@ -131,6 +132,8 @@ class Peeler:
                 continue
             if believed is not None and source_of is not None:
                 rows = rows[believed[source_of[active[rows]]]]
+            if one.open:
+                rows = rows[state.last[active[rows]] != place]
             bit = self.bits.get(place)
             if bit is not None and len(rows):
                 spent = state.used[active[rows], bit // 64] >> np.uint64(bit % 64) & np.uint64(1)

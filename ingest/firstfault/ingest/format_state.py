@@ -47,6 +47,7 @@ class State:
     def __init__(self, lines: pl.Series, words: int) -> None:
         count = len(lines)
         self.used = np.zeros((count, words), dtype=np.uint64)
+        self.last = np.full(count, -1, dtype=np.int32)  # format that was taken off last
         self.closed = np.zeros(count, dtype=np.bool_)  # behind a header: only tags
         self.chains: dict[tuple[int, int], int] = {}
         self.count = count
