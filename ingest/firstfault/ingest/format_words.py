@@ -42,6 +42,7 @@ INT_FIELDS = frozenset((
     "peer_seq", "numel_in", "numel_out", "timeout_ms", "timeout_s", "elapsed_ms", "last_enqueued", "last_completed",
     "stuck_s", "src_rank", "exitcode", "signal_no", "child_pid", "victim_pid", "joined", "expected", "peer_port",
     "port", "code", "local_id", "status", "opcode", "rank_a", "rank_b", "group", "idx", "op_n", "n", "xid", "sxid",
+    "link",
     "nvswitch",
     "hsa_node", "secs", "lpid", "lline", "jobid", "het_group", "repeated", "dead_task", "attempt", "step",
     "total", "gai",
