@@ -9,16 +9,23 @@ from typing import Annotated
 
 import typer
 
+from firstfault.cli.catalog_commands import catalog_app
+from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import (
     CatalogDirs,
     Follow,
     Format,
     HostMap,
+    Output,
     Paths,
+    Quiet,
     RankMap,
+    TableFormat,
+    Timeline,
     Workers,
     Year,
     Zone,
+    check_format,
     ingest_options,
 )
 
@@ -28,12 +35,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", help="Folder for report.md, diagnosis.json and timeline.duckdb.")
-]
+app.add_typer(catalog_app, name="catalog")
 
 
 @app.command()
@@ -54,19 +58,15 @@ def diagnose(
     quiet: Quiet = False,
 ) -> None:
     """Read the logs of a job and say what failed first."""
-    from firstfault.cli.messages import Status, errors_in_words
-    from firstfault.cli.run import check_format, read_logs, show, write_all
-
     with errors_in_words():
         chosen = check_format(format_)
         options = ingest_options(host_map, rank_map, tz, year, follow_links, workers, catalog_dirs)
-        from firstfault.correlate.engine import diagnose as judge
+        from firstfault.cli.run import judge, read_logs, show, write_all
 
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
-            database = output / "timeline.duckdb"
-            read_logs(paths, database, options, quiet)
-            answer = judge(database)
+            read_logs(paths, output / "timeline.duckdb", options, quiet)
+            answer = judge(output / "timeline.duckdb")
             write_all(answer, output)
         else:
             with tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
@@ -81,7 +81,10 @@ def diagnose(
 @app.command()
 def ingest(
     paths: Paths,
-    db: Annotated[Path, typer.Option("--db", help="The timeline to write; an older one is replaced when all is read.")],
+    db: Annotated[
+        Path,
+        typer.Option("--db", metavar="FILE", help="The timeline to write; replaces an older one when all is read."),
+    ],
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say of each file what it was taken for, and why.")
     ] = False,
@@ -95,13 +98,13 @@ def ingest(
     quiet: Quiet = False,
 ) -> None:
     """Read the logs of a job into a timeline, without a diagnosis."""
-    from firstfault.cli.messages import errors_in_words, say
-    from firstfault.cli.run import read_logs
-
     with errors_in_words():
         options = ingest_options(host_map, rank_map, tz, year, follow_links, workers, catalog_dirs)
-        result = read_logs(paths, db, options, quiet)
-        say(f"{db}: {result.sources} files, {result.lines} lines, {result.signals} signals, {result.problems} problems")
+        from firstfault.cli.run import counted, read_logs
+
+        if db.is_dir():
+            raise CommandError(f"--db {db}: this is a directory; give the file to write", Status.USAGE)
+        say(f"{db}: {counted(read_logs(paths, db, options, quiet))}")
         if verbose:
             from firstfault.cli.coverage import print_coverage
 
@@ -109,18 +112,11 @@ def ingest(
 
 
 @app.command()
-def report(
-    db: Annotated[Path, typer.Argument(metavar="DB", help="A timeline made by ingest or diagnose --output.")],
-    format_: Format = None,
-    output: Output = None,
-) -> None:
+def report(db: Timeline, format_: Format = None, output: Output = None) -> None:
     """Diagnose a timeline that stands, and report."""
-    from firstfault.cli.messages import errors_in_words
-    from firstfault.cli.run import check_format, show, write_all
-
     with errors_in_words():
         chosen = check_format(format_)
-        from firstfault.correlate.engine import diagnose as judge
+        from firstfault.cli.run import judge, show, write_all
 
         answer = judge(db)
         if output is not None:
@@ -130,30 +126,59 @@ def report(
 
 
 @app.command()
-def explain(
-    text: Annotated[str, typer.Argument(metavar="TEXT-OR-ID", help="A log line, a traceback, or the id of an entry.")],
+def sql(
+    db: Timeline,
+    query: Annotated[
+        str | None, typer.Argument(metavar="[QUERY]", help="SQL; without one, asked for, or read from standard input.")
+    ] = None,
+    format_: TableFormat = "table",
 ) -> None:
-    """Show the catalog entry that a log line or an id leads to."""
-    from firstfault.cli.messages import errors_in_words
-    from firstfault.cli.pages import explain_text
-
+    """Read-only SQL over a timeline. Tables and columns: docs/timeline.md, or SHOW TABLES."""
     with errors_in_words():
-        sys.stdout.write(explain_text(text))
+        from firstfault.cli.sql import TABLE_FORMATS, ask, run_query
+        from firstfault.cli.sql import open_locked as opened
+
+        if format_ not in TABLE_FORMATS:
+            raise CommandError(f"--format {format_}: choose one of {', '.join(TABLE_FORMATS)}", Status.USAGE)
+        with opened(db) as con:
+            if query is None:
+                ask(con, format_)
+            else:
+                run_query(con, query, format_)
 
 
 @app.command()
-def demo(format_: Format = None) -> None:
-    """Diagnose a small real job that comes with the package."""
-    from firstfault.cli.demo_job import demo_logs
-    from firstfault.cli.messages import errors_in_words, say
-    from firstfault.cli.run import check_format, read_logs, show
+def explain(
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT-OR-ID", help="A log line, a traceback, a code, an id; '-' reads it.")
+    ],
+    catalog_dirs: CatalogDirs = None,
+) -> None:
+    """Show the catalog entry that a log line or an id leads to."""
+    with errors_in_words():
+        from firstfault.cli.explain import explain_text
 
+        pasted = sys.stdin.read() if text == "-" else text
+        sys.stdout.write(explain_text(pasted, catalog_dirs or ()))
+
+
+@app.command()
+def demo(
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="NAME", help="One of the jobs; a wrong name lists them.")
+    ] = None,
+    format_: Format = None,
+) -> None:
+    """Diagnose a small real job that comes with the package."""
     with errors_in_words():
         chosen = check_format(format_)
-        from firstfault.correlate.engine import diagnose as judge
+        from firstfault.cli.demo_job import demo_logs, demo_names
+        from firstfault.cli.run import judge, read_logs, show
         from firstfault.ingest import IngestOptions
 
-        with demo_logs() as logs, tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
+        if job is not None and job not in demo_names():
+            raise CommandError(f"--job {job}: choose one of {', '.join(demo_names())}", Status.USAGE)
+        with demo_logs(job) as logs, tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
             say(f"$ firstfault diagnose {logs}")
             database = Path(folder) / "timeline.duckdb"
             read_logs([str(logs)], database, IngestOptions(), True)
@@ -163,15 +188,20 @@ def demo(format_: Format = None) -> None:
 @app.command()
 def version() -> None:
     """Print the version."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
+    with errors_in_words():
+        from importlib.metadata import PackageNotFoundError
+        from importlib.metadata import version as installed
 
-    try:
-        sys.stdout.write(installed("firstfault") + "\n")
-    except PackageNotFoundError:
-        sys.stdout.write("unknown (not installed)\n")
+        try:
+            sys.stdout.write(installed("firstfault") + "\n")
+        except PackageNotFoundError:
+            sys.stdout.write("unknown (not installed)\n")
 
 
 def run() -> None:
-    """Entry point."""
+    """Entry point. A terminal that cannot show a character gets its escape, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
     app()

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import NoReturn
 
 
 class Status(IntEnum):
@@ -35,36 +34,50 @@ def say(message: str) -> None:
 @contextmanager
 def errors_in_words() -> Iterator[None]:
     """Turn the errors that a user can do something about into one message and an exit status."""
-    import duckdb
-
-    from firstfault.catalog.problem import CatalogError
-    from firstfault.ingest import OptionError
-    from firstfault.timeline import TimelineError
-
     try:
         yield
-    except CommandError as error:
-        _leave(str(error), error.status)
-    except OptionError as error:
-        _leave(str(error), Status.USAGE)
-    except (CatalogError, TimelineError) as error:
-        _leave(str(error), Status.FAILED)
-    except duckdb.Error as error:
-        _leave(f"the timeline cannot be written or read: {error}", Status.FAILED)
+        sys.stdout.flush()
     except BrokenPipeError:
         # the reader of our output has gone: end quietly, and keep the interpreter from saying it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(Status.OK) from None
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _leave(f"{place}{error.strerror or error}", Status.FAILED)
+        raise SystemExit(int(Status.OK)) from None
     except KeyboardInterrupt:
-        _leave("interrupted; nothing half-written is left", Status.FAILED)
+        say("firstfault: interrupted; nothing half-written is left")
+        raise SystemExit(int(Status.FAILED)) from None
+    except Exception as error:
+        found = _in_words(error)
+        if found is None:
+            raise
+        message, status = found
+        say(f"firstfault: {message}")
+        raise SystemExit(int(status)) from None
 
 
-def _leave(message: str, status: Status) -> NoReturn:
-    say(f"firstfault: {message}")
-    raise SystemExit(int(status)) from None
+def _in_words(error: Exception) -> tuple[str, Status] | None:
+    """Message and status of an error, None where it is a fault of the program itself."""
+    if isinstance(error, CommandError):
+        return str(error), error.status
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror or error}", Status.FAILED
+    if isinstance(error, MemoryError):
+        return "out of memory; try --workers 1", Status.FAILED
+    from firstfault.catalog.problem import CatalogError
+    from firstfault.ingest import OptionError
+
+    if isinstance(error, OptionError):
+        return str(error), Status.USAGE
+    if isinstance(error, CatalogError):
+        return str(error), Status.FAILED
+    import duckdb
+
+    from firstfault.timeline import TimelineError
+
+    if isinstance(error, TimelineError):
+        return str(error), Status.FAILED
+    if isinstance(error, duckdb.Error):
+        return f"the timeline cannot be written or read: {error}", Status.FAILED
+    return None
 
 
 @contextmanager

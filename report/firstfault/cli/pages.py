@@ -1,99 +1,79 @@
-"""Catalog entries as text for a terminal: what `explain` and `catalog show` print."""
+"""Catalog entries and classes as pages of text for a terminal: what `explain` and `catalog show` print."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from firstfault.catalog import load_catalog
-from firstfault.catalog.matcher import Matcher
-from firstfault.catalog.model import Entry
-from firstfault.cli.messages import CommandError
+from firstfault.catalog import Entry, FailureClass
+from firstfault.report.layout import Piece, plain, wrapped
+from firstfault.report.words import one_sentence
+
+WIDTH = 96
 
 
-def entry_page(entry: Entry, width: int = 96) -> str:
+def entry_page(entry: Entry) -> str:
     """One entry as a page."""
-    return "\n".join(_page(entry, width)) + "\n"
+    return "\n".join(_entry(entry)) + "\n"
 
 
-def _wrapped(text: str, width: int, indent: str = "  ") -> str:
-    return textwrap.fill(
-        " ".join(text.split()),
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def class_page(failure_class: FailureClass, entries: Sequence[Entry]) -> str:
+    """One class as a page, with the entries that lead to it."""
+    return "\n".join(_class(failure_class, entries)) + "\n"
 
 
-def _steps(title: str, steps: Sequence[str], width: int) -> Iterator[str]:
+def listed(entries: Sequence[Entry]) -> str:
+    """Entries in short, one a line."""
+    wide = max((len(entry.id) for entry in entries), default=0)
+    return "".join(f"{entry.id:<{wide}}  {one_sentence(entry.title)}\n" for entry in entries)
+
+
+def text(said: str, indent: str = "  ", first: str | None = None) -> Iterator[str]:
+    """A sentence or more, wrapped."""
+    head = None if first is None else Piece(first)
+    yield from (plain(line) for line in wrapped([Piece(one_sentence(said))], WIDTH, indent, head))
+
+
+def _steps(title: str, steps: Sequence[str]) -> Iterator[str]:
     if steps:
         yield ""
         yield title
         for step in steps:
-            yield textwrap.fill(
-                " ".join(step.split()),
-                width,
-                initial_indent="  - ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            yield from text(step, "    ", "  - ")
 
 
-def _page(entry: Entry, width: int) -> Iterator[str]:
-    yield f"{entry.title}"
+def _entry(entry: Entry) -> Iterator[str]:
+    yield one_sentence(entry.title)
     yield f"  {entry.id} · class {entry.cls} · {entry.role} · scope {entry.scope}"
     if entry.decides:
-        yield _wrapped(f"What decides: {entry.decides}", width)
+        yield from text(f"What decides: {entry.decides}")
     yield ""
-    yield _wrapped(entry.mechanism, width)
-    for title, text in (("What one sees", entry.observe), ("What it does not prove", entry.cannot_prove)):
-        if text:
+    yield from text(entry.mechanism)
+    for title, said in (("What one sees", entry.observe), ("What it does not prove", entry.cannot_prove)):
+        if said:
             yield ""
             yield title
-            yield _wrapped(text, width)
-    yield from _steps("Confirm", entry.confirm, width)
-    yield from _steps("Fix", entry.fix, width)
-    yield from _steps("In your framework", [f"{one.framework}: {one.do}" for one in entry.fix_for], width)
-    yield from _steps("See that it worked", entry.verify, width)
-    yield from _steps("Prevent", entry.prevent, width)
-    if entry.resume:
-        yield from _steps("Resume", [entry.resume], width)
-    if entry.missing_fact:
-        yield from _steps("The fact that would settle it", [entry.missing_fact], width)
-    related = [*entry.upstream, *entry.downstream, *entry.siblings]
+            yield from text(said)
+    yield from _steps("Confirm", entry.confirm)
+    yield from _steps("Fix", entry.fix)
+    yield from _steps("In your framework", [f"{one.framework}: {one.do}" for one in entry.fix_for])
+    yield from _steps("See that it worked", entry.verify)
+    yield from _steps("Prevent", entry.prevent)
+    yield from _steps("Resume", [entry.resume] if entry.resume else [])
+    yield from _steps("The fact that would settle it", [entry.missing_fact] if entry.missing_fact else [])
+    related = dict.fromkeys([*entry.upstream, *entry.downstream, *entry.siblings])
     if related:
         yield ""
         yield "See also"
-        yield _wrapped(", ".join(dict.fromkeys(related)), width)
-    yield from _steps("References", entry.references, width)
+        yield from text(", ".join(related))
+    yield from _steps("References", entry.references)
 
 
-def explain_text(text: str) -> str:
-    """The page of an entry id, or of what the lines of a pasted text match, the most telling first."""
-    catalog = load_catalog()
-    if text.strip() in catalog.entries:
-        return entry_page(catalog.entries[text.strip()])
-    if text.strip() in catalog.classes:
-        inside = [entry for _, entry in sorted(catalog.entries.items()) if entry.cls == text.strip()]
-        return "".join(f"{entry.id}: {entry.title}\n" for entry in inside)
-    matcher = Matcher.load(catalog)
-    found: list[str] = []
-    for line in text.splitlines() or [text]:
-        _, numbers = matcher.scan(line.encode("utf-8", "replace"))
-        hits = [int(number) for number in numbers if matcher.patterns[int(number)].kind == "entry"]
-        hits = [number for number in dict.fromkeys(hits) if matcher.confirm(number, line) is not None]
-        if hits:
-            best = matcher.patterns[matcher.best(hits)].id
-            found.append(best)
-    if not found:
-        raise CommandError(
-            f"no entry of the catalog matches {text[:200]!r}; try single words with 'firstfault catalog search'"
-        )
-    order = sorted(dict.fromkeys(found), key=lambda one: (catalog.entries[one].role != "initiating", found.index(one)))
-    page = entry_page(catalog.entries[order[0]])
-    if len(order) > 1:
-        page += "\nThe text also matches: " + ", ".join(order[1:]) + "\n"
-    return page
+def _class(one: FailureClass, entries: Sequence[Entry]) -> Iterator[str]:
+    yield one_sentence(one.title)
+    yield f"  class {one.id} · {one.group} · owner {one.owner} · restart: {one.restart}"
+    yield ""
+    yield from text(one.observe)
+    yield from _steps("First commands", one.first_commands)
+    yield ""
+    yield "Entries"
+    yield from (f"  {line}" for line in listed(entries).splitlines())

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.cli.messages import CommandError, Status, progress_bar
+from firstfault.cli.messages import CommandError, progress_bar
 
 if TYPE_CHECKING:
     from firstfault.correlate.diagnosis import Diagnosis
     from firstfault.ingest import IngestOptions
     from firstfault.ingest.run import IngestResult
 
-FORMATS = ("text", "markdown", "json")
-
-
-def check_format(name: str | None) -> str:
-    """The format to print."""
-    chosen = name or "text"
-    if chosen not in FORMATS:
-        raise CommandError(f"--format {chosen}: choose one of {', '.join(FORMATS)}", Status.USAGE)
-    return chosen
+WIDEST = 140
+"""Longer lines are hard to read, however wide the terminal."""
 
 
 def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: bool) -> IngestResult:
@@ -29,7 +23,7 @@ def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: b
     from firstfault.ingest import run as pipeline
 
     for path in paths:
-        if path != "-" and not Path(path).exists():
+        if path != "-" and not os.path.lexists(path):
             raise CommandError(
                 f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'"
             )
@@ -50,6 +44,34 @@ def _nothing(paths: list[str], database: Path) -> str:
         return f"{where}: no log in it; point firstfault at the directory that holds the job's log files"
     listed = "; ".join(f"{path}: {kind} ({detail})" for kind, path, detail in rows)
     return f"{where}: nothing readable in it: {listed}"
+
+
+def counted(result: IngestResult) -> str:
+    """What an ingest read, in words."""
+    from firstfault.report.words import many
+
+    return ", ".join(
+        (
+            many(result.sources, "file"),
+            many(result.lines, "line"),
+            many(result.signals, "signal"),
+            many(result.problems, "problem"),
+        )
+    )
+
+
+def judge(database: Path) -> Diagnosis:
+    """The diagnosis of a timeline; the findings go back into it where it can be written."""
+    from firstfault.correlate.engine import diagnose
+
+    if not database.is_file() or os.access(database, os.W_OK):
+        return diagnose(database)
+    from firstfault.correlate.engine import correlate
+    from firstfault.correlate.verdict import compose
+    from firstfault.timeline import open_timeline
+
+    with open_timeline(database) as con:
+        return compose(correlate(con))
 
 
 def render(diagnosis: Diagnosis, format_: str) -> str:
@@ -75,7 +97,7 @@ def show(diagnosis: Diagnosis, format_: str) -> None:
         from firstfault.report.text import render as styled
 
         console = Console(highlight=False, emoji=False, markup=False)
-        console.print(styled(diagnosis, min(console.width, 140)))
+        console.print(styled(diagnosis, min(console.width, WIDEST)), soft_wrap=True)
         return
     sys.stdout.write(render(diagnosis, format_))
     sys.stdout.flush()
@@ -86,4 +108,4 @@ def write_all(diagnosis: Diagnosis, folder: Path) -> None:
     from firstfault.cli.files import replace_file
 
     for name, format_ in (("diagnosis.json", "json"), ("report.md", "markdown")):
-        replace_file(folder / name, render(diagnosis, format_).encode("utf-8", "replace"))
+        replace_file(folder / name, render(diagnosis, format_).encode("utf-8", "backslashreplace"))

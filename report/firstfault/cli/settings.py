@@ -1,4 +1,4 @@
-"""Command-line options that several commands share, and how they become `IngestOptions`."""
+"""Command-line arguments and options that several commands share, and how they become `IngestOptions`."""
 
 from __future__ import annotations
 
@@ -7,39 +7,67 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firstfault.cli.messages import CommandError, Status
+
 if TYPE_CHECKING:
     from firstfault.ingest import IngestOptions
+
+FORMATS = ("text", "markdown", "json")
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives, or '-' for standard input.")
 ]
-Format = Annotated[str | None, typer.Option("--format", help="text, markdown or json; text by default.")]
+Timeline = Annotated[Path, typer.Argument(metavar="DB", help="A timeline made by ingest --db or diagnose --output.")]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="|".join(FORMATS), help="What to print; text by default.")
+]
+TableFormat = Annotated[str, typer.Option("--format", metavar="table|csv|json|markdown", help="How to print rows.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="DIR",
+        help="Folder that also gets report.md, diagnosis.json and, of diagnose, timeline.duckdb.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 HostMap = Annotated[
     list[str] | None,
-    typer.Option(
-        "--host-map", metavar="GLOB=HOST", help="Host of the files that match a glob, where nothing in them says it."
-    ),
+    typer.Option("--host-map", metavar="GLOB=HOST", help="Host of the files that match a glob; may be repeated."),
 ]
 RankMap = Annotated[
     list[str] | None,
-    typer.Option("--rank-map", metavar="GLOB=RANK", help="Global rank of the files that match a glob."),
+    typer.Option(
+        "--rank-map", metavar="GLOB=RANK", help="Global rank of the files that match a glob; may be repeated."
+    ),
 ]
 Zone = Annotated[
-    str | None, typer.Option("--tz", help="Time zone of stamps that carry none, such as Europe/Berlin or UTC.")
+    str | None,
+    typer.Option("--tz", metavar="ZONE", help="Time zone of stamps that carry none, such as UTC or Europe/Berlin."),
 ]
-Year = Annotated[int | None, typer.Option("--year", help="Year of stamps that carry none.")]
+Year = Annotated[int | None, typer.Option("--year", metavar="YEAR", help="Year of stamps that carry none.")]
 Follow = Annotated[bool, typer.Option("--follow-links", help="Follow links that lead out of the given directories.")]
-Workers = Annotated[int | None, typer.Option("--workers", help="Processes that read; by default as many as cores.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Processes that read; by default as many as cores.")
+]
 CatalogDirs = Annotated[
     list[Path] | None,
-    typer.Option("--catalog", help="Folder of catalog entries that extend or override those that ship."),
+    typer.Option("--catalog", metavar="DIR", help="Folder of catalog entries of your own; may be repeated."),
 ]
+
+
+def check_format(name: str | None) -> str:
+    """The format to print."""
+    chosen = name or "text"
+    if chosen == "html":
+        raise CommandError("--format html: not there yet; markdown renders the same report", Status.USAGE)
+    if chosen not in FORMATS:
+        raise CommandError(f"--format {chosen}: choose one of {', '.join(FORMATS)}", Status.USAGE)
+    return chosen
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     """'GLOB=VALUE' texts as a mapping."""
-    from firstfault.cli.messages import CommandError, Status
-
     found = {}
     for value in values or ():
         glob, equals, name = value.rpartition("=")
@@ -59,14 +87,16 @@ def ingest_options(
     catalogs: list[Path] | None,
 ) -> IngestOptions:
     """The options of an ingest from those of the command line."""
-    from firstfault.cli.messages import CommandError, Status
     from firstfault.ingest import IngestOptions
 
     ranks = {}
     for glob, text in pairs(rank_map, "--rank-map").items():
-        if not text.isdigit():
+        if not (text.isascii() and text.isdigit()):
             raise CommandError(f"--rank-map {glob}={text}: a global rank is a whole number", Status.USAGE)
         ranks[glob] = int(text)
+    for folder in catalogs or ():
+        if not folder.exists():
+            raise CommandError(f"--catalog {folder}: no such folder", Status.USAGE)
     return IngestOptions(
         hosts=pairs(host_map, "--host-map"),
         ranks=ranks,
