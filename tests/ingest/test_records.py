@@ -193,3 +193,38 @@ def test_frame_blocks_stay_together(read: Any) -> None:
 def test_a_traceback_in_json_stays_a_line(read: Any) -> None:
     made = read({"notes.jsonl": json.dumps({"event": PLAIN}) + "\n"})
     assert made.rows("SELECT count(*) FROM line_rows") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("outer", "between"),
+    [
+        ("RuntimeError: Caught RuntimeError in DataLoader worker process 0.", "Original "),
+        (
+            "torch.multiprocessing.spawn.ProcessRaisedException: ",
+            "\n-- Process 1 terminated with the following error:\n",
+        ),
+    ],
+)
+def test_a_traceback_quoted_from_another_process_is_the_cause(read: Any, outer: str, between: str) -> None:
+    text = PLAIN.replace("KeyError: 'lr_scale'", outer) + between + PLAIN
+    made = read({"a.log": text})
+    rows = made.rows("""
+        SELECT line, captures['exception'], captures['cause_line'] FROM signal_rows
+        WHERE captures['exception'] IS NOT NULL ORDER BY line
+    """)
+    inner = rows[-1][0]
+    assert [row[1] for row in rows] == [outer.partition(":")[0], "KeyError"]
+    assert [row[2] for row in rows] == [str(inner), None]
+
+
+def test_an_exception_that_an_entry_knows_is_not_named_twice(read: Any) -> None:
+    text = PLAIN.replace(
+        "KeyError: 'lr_scale'", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    )
+    made = read({"a.log": text})
+    assert made.column("SELECT class FROM signal_rows") == ["cuda-oom"]
+
+
+def test_an_exception_without_traceback_is_still_seen(read: Any) -> None:
+    made = read({"a.log": "ValueError: step must be positive\n"})
+    assert made.rows("SELECT entry, captures['exception'] FROM signal_rows") == [("python-traceback", "ValueError")]

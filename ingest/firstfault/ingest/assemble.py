@@ -218,7 +218,7 @@ def _in_front(root: str, path: str) -> str:
 
 def _note_format(state: SourceState) -> None:
     """Say so where nearly no line of a log has a header that a format explains."""
-    understood = sum(state.formats.values())
+    understood = sum(state.formats.values()) + sum(len(span) for span in state.spans)
     if state.reader is None and state.lines >= _FEW_LINES and understood * 20 < state.lines:
         detail = f"only {understood} of {state.lines} lines begin with a header that a known format explains"
         state.note("unknown-format", Severity.INFO, detail, count=state.lines - understood)

@@ -18,10 +18,13 @@ TABLE = "ChildFailedError"
 OPENERS = (HEAD, FRAMES_HEAD)
 """Texts without which no line opens a record."""
 
-_CHAINS = (
+CHAINS = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
+ORIGINAL = "Original Traceback"
+_QUOTING = ("ProcessRaisedException", "_RemoteTraceback", "RemoteError", "RayTaskError")
+_MAX_QUOTE = 6
 _MAX_LINES = 5000
 _MAX_STRAY = 200
 _MAX_CONTINUATION = 40
@@ -72,6 +75,7 @@ class _Open:
     tail: int = 0
     headed: bool = False
     cause: int | None = None
+    quotes: Failure | None = None
     table: _Table | None = None
     own: Own = NOTHING
 
@@ -101,6 +105,7 @@ class RecordReader:
         self._open: dict[tuple[object, ...], _Open] = {}
         self._roots: dict[tuple[object, ...], tuple[int, int]] = {}
         self._chained: dict[tuple[object, ...], int] = {}
+        self._last: dict[tuple[object, ...], Failure] = {}
 
     @property
     def busy(self) -> bool:
@@ -118,7 +123,7 @@ class RecordReader:
         if record is None and self.closing:
             return
         if record is None:
-            if row.text.rstrip() in _CHAINS:
+            if row.text.rstrip() in CHAINS:
                 self._note_chain(row)
                 return
             self._begin(row)
@@ -139,11 +144,20 @@ class RecordReader:
             opened = _Open(row.key, "traceback", indent, [row.line], headed=row.headed)
             root = self._chained.pop(row.key, None)
             opened.cause = root
+            opened.quotes = self._quoting(row)
             self._open[row.key] = opened
         elif row.text.startswith((FRAMES_HEAD, "frame #")):
             self._open[row.key] = _Open(row.key, "frames", 0, [row.line])
         elif _FRAME.match(row.text):
             self._adopt(row)
+
+    def _quoting(self, row: Row) -> Failure | None:
+        """The exception that carries this traceback of another process in its message, if one does."""
+        last = self._last.get(row.key)
+        if last is None or row.line - last.lines[-1] > _MAX_QUOTE:
+            return None
+        quoted = ORIGINAL in row.text or any(mark in last.text for mark in _QUOTING)
+        return last if quoted and "cause_line" not in last.captures else None
 
     def _adopt(self, row: Row) -> None:
         """A traceback whose head carries a header goes on in lines without one."""
@@ -201,7 +215,7 @@ class RecordReader:
     def _tail(self, record: _Open, row: Row) -> None:
         """Lines after the exception: the rest of its message, or something else."""
         text = row.text.rstrip()
-        if text in _CHAINS:
+        if text in CHAINS:
             record.lines.append(row.line)
             self._close(row.key)
             self._note_chain(row)
@@ -319,16 +333,18 @@ class RecordReader:
         if record.final is not None:
             if record.cause is not None:
                 record.captures["cause_line"] = str(record.cause)
-            self.failures.append(
-                Failure(
-                    record.final,
-                    record.lines,
-                    record.captures,
-                    record.text,
-                    table=record.table is not None,
-                    own=record.own,
-                )
+            failure = Failure(
+                record.final,
+                record.lines,
+                record.captures,
+                record.text,
+                table=record.table is not None,
+                own=record.own,
             )
+            self.failures.append(failure)
+            self._last[key] = failure
+            if record.quotes is not None:
+                record.quotes.captures["cause_line"] = record.captures.get("cause_line", str(record.final))
             root = record.cause if record.cause is not None else record.final
             self._roots[key] = (root, record.lines[-1])
 

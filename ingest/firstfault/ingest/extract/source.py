@@ -15,7 +15,7 @@ import polars as pl
 from firstfault.catalog.matcher import Matcher
 from firstfault.catalog.model import Event
 from firstfault.ingest.extract.batch import Batch
-from firstfault.ingest.extract.records import HEAD, TABLE, Failure, RecordReader, Row
+from firstfault.ingest.extract.records import CHAINS, HEAD, TABLE, Failure, RecordReader, Row
 from firstfault.ingest.extract.rows import TEXT_LIMIT, About, Own, SignalRow
 from firstfault.ingest.problems import Problem, Severity
 
@@ -75,7 +75,7 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
             state.signals.append(replace(hit, line=segment.first_line + row - start))
     if segment.searched:
         for row, error in _between(batch.errors, start, stop):
-            if row not in known:
+            if row not in known and error.text.rstrip() not in CHAINS:
                 state.counts[_PLAIN] += 1
                 if state.counts[_PLAIN] <= _MAX_HITS:
                     state.signals.append(replace(error, line=segment.first_line + row - start))
@@ -122,12 +122,15 @@ def settle(state: SourceState, matcher: Matcher) -> None:
     said: dict[int, list[SignalRow]] = {}
     for signal in state.signals:
         said.setdefault(signal.line, []).append(signal)
+    said = {line: _distinct(signals, matcher) for line, signals in said.items()}
     by_line = {line: list(signals) for line, signals in said.items()}
     state.failures = [_trimmed(failure, said) for failure in state.failures]
     for failure in state.failures:
         for line in failure.lines:
             if line <= failure.line or failure.table:
                 by_line.pop(line, None)
+            elif line in by_line:
+                by_line[line] = [one for one in by_line[line] if one.entry != _GENERIC]
     for failure in sorted(state.failures, key=lambda one: (one.line, one.item)):
         entries = [one for one in said.get(failure.line, []) if one.entry is not None and one.entry != _GENERIC]
         made = by_line.setdefault(failure.line, [])
@@ -136,7 +139,7 @@ def settle(state: SourceState, matcher: Matcher) -> None:
         elif entries:
             made += [_inside(signal, failure) for signal in entries]
         else:
-            made.append(_traceback(failure))
+            made.append(_traceback(failure, matcher))
     state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
     state.failures = []
     for pattern, count in sorted(state.counts.items()):
@@ -146,11 +149,26 @@ def settle(state: SourceState, matcher: Matcher) -> None:
             state.note("folded", Severity.NOTICE, detail, count=count - _MAX_HITS)
 
 
+def _distinct(signals: list[SignalRow], matcher: Matcher) -> list[SignalRow]:
+    """One signal for each entry and fact of a line; the entry for any exception only where no other speaks."""
+    found: dict[tuple[str | None, str | None, int], list[SignalRow]] = {}
+    for signal in signals:
+        named = signal.entry is not None or signal.fact is not None
+        found.setdefault((signal.entry, signal.fact, 0 if named else len(found)), []).append(signal)
+    if any(one.entry is not None and one.entry != _GENERIC and not one.weak for one in signals):
+        found = {key: same for key, same in found.items() if key[0] != _GENERIC}
+    return [best_of(same, matcher) or same[0] for same in found.values()]
+
+
 def _trimmed(failure: Failure, said: Mapping[int, list[SignalRow]]) -> Failure:
     """The failure without the lines behind its exception from the first that says something of its own."""
     if failure.table or failure.item:
         return failure
-    foreign = [line for line in failure.lines if line > failure.line and line in said]
+    foreign = [
+        line
+        for line in failure.lines
+        if line > failure.line and any(one.entry != _GENERIC for one in said.get(line, ()))
+    ]
     if not foreign:
         return failure
     return replace(failure, lines=[line for line in failure.lines if line < foreign[0]])
@@ -167,16 +185,18 @@ def _inside(signal: SignalRow, failure: Failure) -> SignalRow:
     return replace(signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures)
 
 
-def _traceback(failure: Failure) -> SignalRow:
+def _traceback(failure: Failure, matcher: Matcher) -> SignalRow:
     """The signal of a traceback that no entry knows. A launcher's own exception only reports its children's."""
     own = failure.captures["exception"].rpartition(".")[2] != TABLE
+    generic = next((pattern for pattern in matcher.patterns if pattern.id == _GENERIC), None)
+    role = generic.role if generic is not None else None
     return SignalRow(
         line=failure.line,
         event="exception" if own else "agent-report",
         text=failure.text[:TEXT_LIMIT],
         entry=_GENERIC if own else None,
         cls="python-exception" if own else None,
-        role="initiating" if own else None,
+        role=str(role) if own and role is not None else None,
         first_line=failure.lines[0],
         last_line=failure.lines[-1],
         captures=failure.captures,
@@ -189,7 +209,7 @@ def _item(failure: Failure, entries: list[SignalRow], matcher: Matcher) -> Signa
     captures = failure.captures
     best = best_of(entries, matcher)
     if best is None and "exception" in captures:
-        best = _traceback(failure)
+        best = _traceback(failure, matcher)
     return SignalRow(
         line=failure.line,
         event="agent-report",
