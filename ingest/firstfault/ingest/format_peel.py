@@ -26,6 +26,7 @@ from firstfault.ingest.stamps import StampKind
 Rows = NDArray[np.intp]
 
 MAX_ROUNDS = 12
+MANY = 48  # bytes that may begin a line; with more of them the first places tell little
 GLANCE = 4  # places at the start of a line that are compared for all lines together
 OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
 FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
@@ -62,6 +63,8 @@ class Peeler:
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
         self.tables = {place: _telling(table_of(_front_pattern(formats[place]))) for place in self.front}
         self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
+        weak = [place for place in self.front if self.firsts[place][0].bit_count() > MANY]
+        self.held = {place: text for place in weak if (text := text_of(_front_pattern(formats[place])))}
         open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
         self.words = (len(open_ones) + 63) // 64 or 1
@@ -140,7 +143,14 @@ class Peeler:
                 rows = rows[spent == 0]
             if not len(rows):
                 continue
-            got = self._extract(state, place, active[rows], current.gather(rows))
+            texts = current.gather(rows)
+            if (held := self.held.get(place)) is not None:
+                there = texts.str.contains(held, literal=True)
+                if not there.any():
+                    continue
+                if not there.all():
+                    texts, rows = texts.filter(there), rows[there.to_numpy()]
+            got = self._extract(state, place, active[rows], texts)
             if got is None:
                 continue
             fits, rest = got
