@@ -196,6 +196,7 @@ class Host:
         for group in self.cgroups:
             with contextlib.suppress(OSError):
                 group.rmdir()
+                group.parent.rmdir()
 
 
 class Cluster:
