@@ -228,3 +228,18 @@ def test_an_exception_that_an_entry_knows_is_not_named_twice(read: Any) -> None:
 def test_an_exception_without_traceback_is_still_seen(read: Any) -> None:
     made = read({"a.log": "ValueError: step must be positive\n"})
     assert made.rows("SELECT entry, captures['exception'] FROM signal_rows") == [("python-traceback", "ValueError")]
+
+
+@pytest.mark.parametrize(
+    ("line", "capture", "value"),
+    [
+        ("Exception ignored in: <function Writer.__del__ at 0x7f3c>", "state", "ignored"),
+        ("Exception in thread Thread-3 (_pin_memory_loop):", "thread", "Thread-3"),
+    ],
+)
+def test_a_traceback_that_ends_no_process_says_so(read: Any, line: str, capture: str, value: str) -> None:
+    made = read({"a.log": f"{line}\n{PLAIN}{PLAIN}"})
+    assert made.rows(f"SELECT line, captures['{capture}'] FROM signal_rows WHERE event = 'exception' AND line > 1") == [
+        (8, value),
+        (15, None),
+    ]

@@ -109,3 +109,14 @@ def test_a_settings_file_beside_the_logs_speaks_for_all_who_read_them(read: Any)
 def test_a_settings_file_that_cannot_be_used_is_refused(settings: str, write: Any, tmp_path: Any) -> None:
     with pytest.raises(OptionError, match=r"firstfault\.toml"):
         ingest([write({".firstfault.toml": settings})], tmp_path / "t.duckdb")
+
+
+def test_the_end_of_an_attempt_borrows_no_stamp_from_the_next(read: Any) -> None:
+    block = (
+        "[default] Rendezvous complete for workers. Result:\n  restart_count={0}\n  group_rank=0\n  global_ranks=[0]\n"
+    )
+    text = block.format(0) + "no stamp\n" + block.format(1) + "2025-05-12 10:11:12,000 - root - INFO - again\n"
+    made = read({"agent.log": text})
+    rows = made.rows("SELECT attempt, near_ns IS NULL FROM line_rows ORDER BY line")
+    assert rows[0] == (0, True)
+    assert rows[-1] == (1, False)

@@ -58,7 +58,7 @@ class LineTable:
         known = set(self._carry)
         timed = times.neighbours(times.complete(placed, self._job.contexts), self._carry)
         self._wait(timed, known)
-        full = self._job.identity.fill(timed)
+        full = times.within_attempts(self._job.identity.fill(timed))
         wanted, entries, records = (_within(table, full) for table in (self._wanted, self._entries, self._records))
         self._places.append(full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES)))
         out = full.join(entries, on=_KEY, how="left", maintain_order="left")

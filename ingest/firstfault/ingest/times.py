@@ -181,12 +181,24 @@ def neighbours(frame: pl.DataFrame, carry: dict[int, Near]) -> pl.DataFrame:
         stop = int(np.searchsorted(before[start : stops[place]] >= 0, True)) + start
         if known is not None and stop > start:
             near = _replaced(near, start, stop, known)
+            before[start:stop] = start
         last = int(before[stops[place] - 1])
         if last >= 0:
             carry[int(source[start])] = Near(*frame.select(_STAMP).row(last))
     own = pl.coalesce(frame["stamp_ns"], near["near_ns"]).alias("near_ns")
     follower = _taken(frame, after)["near_ns"].alias("next_ns")
-    return frame.hstack(near).with_columns(own, follower)
+    borrowed = pl.Series("from_next", before < 0) & frame["stamp_ns"].is_null()
+    return frame.hstack(near).with_columns(own, follower, borrowed)
+
+
+def within_attempts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take back stamps that lines at the top of a source borrowed from a later attempt."""
+    if not frame["from_next"].any():
+        return frame.drop("from_next")
+    first = pl.col("attempt").filter(pl.col("stamp_ns").is_not_null()).first().over("source_id")
+    foreign = pl.col("from_next") & (pl.col("attempt") < first).fill_null(False)
+    own = pl.when(foreign).then(None).otherwise(pl.col("near_ns")).alias("near_ns")
+    return frame.with_columns(own).drop("from_next")
 
 
 def _taken(frame: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.DataFrame:

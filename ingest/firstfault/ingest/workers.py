@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from firstfault.ingest.options import IngestOptions
@@ -23,7 +24,18 @@ def read_in_processes(
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(options,)) as pool:
         futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
         for place in range(len(numbered)):
-            yield futures.pop(place).result()
+            try:
+                yield futures.pop(place).result()
+            except BrokenProcessPool:
+                # a program without a file of its own cannot be started again in a worker, and memory may run out
+                yield _here(*numbered[place], options, spill)
+
+
+def _here(unit: Unit, number: int, options: IngestOptions, spill: Path | None) -> Part:
+    """Read a unit in this process, where a worker died over it."""
+    if not _tools:
+        _start(options)
+    return _work(unit, number, spill)
 
 
 def _start(options: IngestOptions) -> None:

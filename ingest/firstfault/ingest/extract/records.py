@@ -15,21 +15,26 @@ from firstfault.ingest.extract.rows import NOTHING, Own
 HEAD = "Traceback (most recent call last)"
 FRAMES_HEAD = "Exception raised from "
 TABLE = "ChildFailedError"
-OPENERS = (HEAD, FRAMES_HEAD)
-"""Texts without which no line opens a record."""
 
 CHAINS = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
+_IGNORED = "Exception ignored in"
+_IN_THREAD = "Exception in thread"
+OPENERS = (HEAD, FRAMES_HEAD, _IGNORED, _IN_THREAD, *CHAINS)
+"""Texts without which no line opens a record or says something of the next."""
+
 ORIGINAL = "Original Traceback"
 _QUOTING = ("ProcessRaisedException", "_RemoteTraceback", "RemoteError", "RayTaskError")
 _MAX_QUOTE = 6
+_MAX_ANNOUNCED = 2
 _MAX_LINES = 5000
 _MAX_STRAY = 200
 _MAX_CONTINUATION = 40
 _FRAME = re.compile(r'^\s*File "([^"]{1,4096})", line (\d{1,9})(?:, in (.{1,512}))?')
 _FINAL = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:\[[^\]]{0,80}\])?(?::(?: (.*))?)?$", re.S)
+_THREAD = re.compile(r"^Exception in thread ([^\n(:]{1,200}?)(?: \([^\n)]{0,200}\))?:\s*$")
 _ITEM = re.compile(r"^\s*\[(\d{1,6})\]:\s*$")
 _FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|msg|traceback)\s*: ?(.*)$", re.S)
 _RANK = re.compile(r"^(\d+) \(local_rank: (\d+)\)")
@@ -76,6 +81,7 @@ class _Open:
     headed: bool = False
     cause: int | None = None
     quotes: Failure | None = None
+    said: dict[str, str] = field(default_factory=dict)
     table: _Table | None = None
     own: Own = NOTHING
 
@@ -106,6 +112,7 @@ class RecordReader:
         self._roots: dict[tuple[object, ...], tuple[int, int]] = {}
         self._chained: dict[tuple[object, ...], int] = {}
         self._last: dict[tuple[object, ...], Failure] = {}
+        self._announced: dict[tuple[object, ...], tuple[int, dict[str, str]]] = {}
 
     @property
     def busy(self) -> bool:
@@ -126,6 +133,8 @@ class RecordReader:
             if row.text.rstrip() in CHAINS:
                 self._note_chain(row)
                 return
+            if row.text.startswith("Exception "):
+                self._announce(row)
             self._begin(row)
             return
         if len(record.lines) > _MAX_LINES:
@@ -145,11 +154,21 @@ class RecordReader:
             root = self._chained.pop(row.key, None)
             opened.cause = root
             opened.quotes = self._quoting(row)
+            line, said = self._announced.pop(row.key, (0, {}))
+            if row.line - line <= _MAX_ANNOUNCED:
+                opened.said = said
             self._open[row.key] = opened
         elif row.text.startswith((FRAMES_HEAD, "frame #")):
             self._open[row.key] = _Open(row.key, "frames", 0, [row.line])
         elif _FRAME.match(row.text):
             self._adopt(row)
+
+    def _announce(self, row: Row) -> None:
+        """A line before a traceback that says what becomes of it: the process goes on, or only a thread ends."""
+        if row.text.startswith(_IGNORED):
+            self._announced[row.key] = row.line, {"state": "ignored"}
+        elif found := _THREAD.match(row.text):
+            self._announced[row.key] = row.line, {"thread": found[1]}
 
     def _quoting(self, row: Row) -> Failure | None:
         """The exception that carries this traceback of another process in its message, if one does."""
@@ -206,7 +225,7 @@ class RecordReader:
         record.lines.append(row.line)
         record.final, record.own = row.line, row.own
         record.text = stripped.rstrip()
-        record.captures = _exception(found[1], found[2] or "", record.frames)
+        record.captures = {**_exception(found[1], found[2] or "", record.frames), **record.said}
         if found[1].rpartition(".")[2] == TABLE:
             record.kind, record.table = "table", _Table()
         else:

@@ -99,8 +99,7 @@ def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -
                 opener = next(waiting)
             if opener >= len(frame):
                 break
-            # the two lines before a head may say that it belongs to an earlier one
-            at = max(at, opener - 2)
+            at = max(at, opener)
         for row in _rows(columns.slice(at, _BLOCK)):
             reading.step(row)
             at += 1
