@@ -26,7 +26,7 @@ KEYS = {
     "trap": str,
     "missing_fact": str,
 }
-MACHINE = re.compile(rb"/work/|/root/\.|\.pyenv|/home/|/tmp/ff")
+MACHINE = re.compile(rb"/home/|/root/\.|\.pyenv|/tmp/(?!torchelastic_)|" + re.escape(str(ROOT).encode()))
 
 
 def truth_of(job: pathlib.Path) -> dict[str, Any]:
