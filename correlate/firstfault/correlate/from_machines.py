@@ -14,7 +14,7 @@ import duckdb
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest
-from firstfault.correlate.model import Signal, parse_ranks
+from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.timings import stragglers
 from firstfault.correlate.window import Fit, Window
 
@@ -143,7 +143,8 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
     devices: dict[tuple[str | None, str], list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if _usable(signal, Event.NODE_FAULT) and not window.stale(signal):
-            device = signal.captures.get("bus_id") or signal.captures.get("gpu") or signal.captures.get("device") or ""
+            captures = signal.captures
+            device = captures.get("bus_id") or captures.get("gpu") or captures.get("device") or captures.get("pid") or ""
             devices[(host_of_signal(view, signal), device)].append(signal)
     for (host, device), signals in sorted(devices.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         yield _from_device(view, host, device, signals)
@@ -166,6 +167,14 @@ def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[i
     return None, ""
 
 
+def _onset(moment: Moment | None, signal: Signal) -> Moment | None:
+    """When a fault began that its reporter first waited for: 'timeout after 45 s' began 45 s earlier."""
+    waited = signal.number("elapsed_s")
+    if moment is None or waited is None:
+        return moment
+    return Moment(moment.ns - waited * 1_000_000_000, moment.bound_ns, moment.end_ns)
+
+
 def _from_device(view: View, host: str | None, device: str, signals: list[Signal]) -> Candidate:
     sure = [one for one in signals if one.role is Role.INITIATING]
     first = (sure or signals)[0]
@@ -185,7 +194,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
         signals=[
             (one, "the driver's or kernel's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:4]
         ],
-        moment=earliest(view, sure or signals),
+        moment=_onset(earliest(view, sure or signals), first),
     )
     if how:
         candidate.for_.append(how)
@@ -303,6 +312,7 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
         ranks = view.names.ranks_of_host(host, view.attempt)
         if view.states and not ranks and view.names.all_hosts():
             continue
+        waited = [rank for rank in ranks if view.states[rank].derived] if ranks and view.states else []
         yield Candidate(
             rule="node-lost",
             cls=signals[0].cls or "host-down",
@@ -310,7 +320,8 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
             component="host",
             ranks=ranks,
             hosts=(host,),
-            base=BASE["node-lost"],
+            base=BASE["node-lost"] - (2.0 if waited else 0.0),
+            against=[f"ranks {waited[0]} and others of it went on to wait like everybody else"] if waited else [],
             signals=[(one, "the platform's word on this node") for one in signals[:6]],
             moment=earliest(view, signals),
         )

@@ -55,7 +55,20 @@ def own_errors(view: View) -> Iterator[Candidate]:
             signal = root_error(state.own)
             kinds[error_kind(signal)].append((state, signal))
     for _, found in sorted(kinds.items()):
-        yield _from_errors(view, found)
+        yield _from_errors(view, _terminal(found))
+
+
+def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Signal]]:
+    """Those ranks whom the error ended, where some raised it as an exception and others only mention it in passing."""
+
+    def raised(state: RankState, signal: Signal) -> bool:
+        kind = error_kind(signal)
+        same = [one for one in state.own if error_kind(one) == kind or one.cls == signal.cls]
+        left = any(one.code not in (None, 0) and not one.killed for one in state.exits)
+        return left or any("exception" in one.captures or one.last_line > one.first_line for one in same)
+
+    ended = [(state, signal) for state, signal in found if raised(state, signal)]
+    return ended if ended else found
 
 
 def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate:

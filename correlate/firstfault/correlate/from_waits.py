@@ -32,7 +32,7 @@ def waiting_moment(view: View) -> Moment | None:
         for signal in one.waiters.values():
             moment = view.times.of(signal)
             waited = signal.number("elapsed_ms") or signal.number("timeout_ms") or 0
-            if moment is not None:
+            if moment is not None and signal.own_stamp:
                 starts.append(Moment(moment.ns - waited * 1_000_000, moment.bound_ns))
     return min(starts, default=None)
 

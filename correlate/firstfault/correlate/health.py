@@ -11,6 +11,18 @@ from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
 
 
+_JOB_WIDE = (
+    "complete-scheduler-slurm-state",
+    "complete-scheduler-slurm-exit",
+    "complete-scheduler-slurm-mail",
+    "complete-scheduler-ray",
+    "complete-scheduler-kubernetes",
+    "complete-scheduler-lsf",
+    "complete-scheduler-pbs",
+)
+"""Facts that speak for a whole job; every other one speaks for a node, a container or a rank."""
+
+
 def completions(view: View) -> list[Signal]:
     """All lines that state a good end, hints left out."""
     return [
@@ -27,7 +39,7 @@ def proof(view: View) -> list[Signal]:
     found = completions(view)
     wide = [signal for signal in found if not (signal.fact or "").startswith("complete-rank")]
     hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
-    by_scheduler = [signal for signal in wide if "scheduler" in (signal.fact or "") or "job" in (signal.fact or "")]
+    by_scheduler = [signal for signal in wide if (signal.fact or "").startswith(_JOB_WIDE)]
     if by_scheduler:
         return by_scheduler
     if wide:

@@ -71,6 +71,8 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         for signal, why in one.signals:
             if len(into.signals) < 16:
                 into.support(signal, why)
+        if into.cls == one.cls and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
+            into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
         into.base += 0.3 if one.rule in STRUCTURAL else 0.2
         if into.moment is None or (one.moment is not None and one.rule not in STRUCTURAL and one.moment < into.moment):
@@ -98,6 +100,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         return known.common and other.common and known.cls == other.cls
     if known.ranks and set(other.ranks) == set(known.ranks):
         return True
+    if known.ranks and other.ranks and known.cls == other.cls and known.hosts == other.hosts:
+        return set(other.ranks) <= set(known.ranks) or set(known.ranks) <= set(other.ranks)
     whole = known.rule in ("node-lost", "authored-action", "silent-host") and known.ranks
     if whole and other.ranks and set(other.ranks) <= set(known.ranks):
         return True
@@ -127,6 +131,7 @@ def rank(view: View, candidates: list[Candidate]) -> Ranked:
     for one in merged:
         _demote_waiting(view, one, refusals)
         _demote_late(one, begun, refusals)
+        _demote_waiter(view, one, merged, refusals)
     explained: list[Candidate] = []
     for effect in sorted(merged, key=lambda one: one.key()):
         causes = [cause for cause in merged if cause is not effect and explains(view, cause, effect)]
@@ -159,7 +164,7 @@ def _bonus(one: Candidate) -> float:
 
 def _demote_waiting(view: View, one: Candidate, refusals: list[str]) -> None:
     """A rank that had been waiting in a collective before its own failure is not the one that the others wait for."""
-    if one.rule in STRUCTURAL or not one.ranks or one.moment is None:
+    if one.rule in STRUCTURAL or one.rule == "device-fault" or not one.ranks or one.moment is None:
         return
     for number in one.ranks:
         since = blocked_since(view, number)
@@ -176,11 +181,30 @@ def _demote_waiting(view: View, one: Candidate, refusals: list[str]) -> None:
     refusals.append(f"{one.cls} on rank {one.ranks[0]}: it was waiting for somebody before it failed")
 
 
+def _demote_waiter(view: View, one: Candidate, every: list[Candidate], refusals: list[str]) -> None:
+    """A rank that waited to the limit in a collective after its error had lived on; the one that never came had not."""
+    if one.rule in STRUCTURAL or not one.ranks:
+        return
+    waiting: set[int] = set()
+    for collective in view.collectives:
+        waiting |= set(collective.waiters)
+    if not set(one.ranks) <= waiting:
+        return
+    for other in every:
+        if other is not one and other.ranks and not set(other.ranks) & waiting and other.base >= CONCLUSIVE:
+            one.base -= 1.6
+            one.against.append("it went on to wait in a collective like the others")
+            refusals.append(f"{one.cls} on rank {one.ranks[0]}: it went on to wait like the others")
+            return
+
+
 def _demote_late(one: Candidate, begun: Moment | None, refusals: list[str]) -> None:
     """What surely happened after others had begun to wait for somebody is not what they wait for."""
     if one.rule in STRUCTURAL or one.moment is None or begun is None:
         return
-    if begun.ns + begun.bound_ns + 5 * _SECOND < one.moment.ns - one.moment.bound_ns:
+    # a driver or a scheduler notices late what the ranks feel at once
+    delay = 180 * _SECOND if one.rule in ("device-fault", "node-lost", "silent-host") else 5 * _SECOND
+    if begun.ns + begun.bound_ns + delay < one.moment.ns - one.moment.bound_ns:
         one.base -= 1.6
         one.against.append("ranks had already been waiting for somebody when it happened")
         refusals.append(f"{one.cls}: ranks were already waiting before it")
@@ -190,7 +214,7 @@ def blocked_since(view: View, number: int) -> tuple[int, Signal] | None:
     """Since when a rank says that it waits in a collective, not having given up: (aligned nanoseconds, the signal)."""
     best: tuple[int, Signal] | None = None
     for signal in view.signals:
-        if signal.rank != number or signal.event not in (Event.HANG, Event.PHASE, Event.COLL_STATE):
+        if signal.rank != number or signal.event not in (Event.PHASE, Event.COLL_STATE):
             continue
         waited = signal.captures.get("elapsed_s")
         moment = view.times.of(signal)

@@ -97,23 +97,26 @@ def is_echo(signal: Signal) -> bool:
     return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
 
 
-def _share_logs(states: dict[int, RankState]) -> None:
+def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...]) -> None:
     """A rank without a line of its own still has a log where all ranks of its host, or of the job, print in one file."""
     shared: dict[str | None, Source] = {}
     everywhere: Source | None = None
     users: dict[int, set[int]] = defaultdict(set)
+    sources: dict[int, Source] = {}
     for state in states.values():
         for extent in state.extents:
             users[extent.source.id].add(state.rank)
-    for state in states.values():
-        for extent in state.extents:
-            if len(users[extent.source.id]) < 2:
-                continue
-            hosts = {states[rank].host for rank in users[extent.source.id]}
-            if len(hosts) > 1:
-                everywhere = everywhere or extent.source
-            else:
-                shared.setdefault(state.host, extent.source)
+            sources[extent.source.id] = extent.source
+    for signal in signals:
+        if signal.rank in states and is_echo(signal) and signal.source.kind not in _FRAME_KINDS:
+            users[signal.source.id].add(signal.rank)
+            sources[signal.source.id] = signal.source
+    for number in sorted(users):
+        hosts = {states[rank].host for rank in users[number]}
+        if len(users[number]) >= 2 and len(hosts) > 1:
+            everywhere = everywhere or sources[number]
+        elif len(users[number]) >= 2:
+            shared.setdefault(next(iter(hosts)), sources[number])
     for state in states.values():
         if not state.extents:
             state.shared_log = shared.get(state.host) if state.host else None
@@ -187,7 +190,7 @@ def build_states(
     for extent in timeline.extents:
         if extent.attempt == attempt and extent.rank in states:
             states[extent.rank].extents.append(extent)
-    _share_logs(states)
+    _share_logs(states, timeline.signals)
     for step in timeline.progress:
         if step.attempt == attempt and step.rank in states:
             state = states[step.rank]
