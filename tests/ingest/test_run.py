@@ -235,3 +235,11 @@ def test_a_file_that_a_reader_takes_keeps_its_lines_as_they_are(read: Any) -> No
     made = read({"none_abcdefgh/attempt_0/2/error.json": text})
     assert made.rows("SELECT message, format FROM lines") == [(text, None)]
     assert made.rows("SELECT source_kind, local_rank FROM signals") == [("error-file", 2)]
+
+
+def test_a_storm_says_no_more_than_its_beginning(read: Any) -> None:
+    line = "[rank0]:[E512 10:11:12.715298746 x.cpp:6] CUDA error: an illegal memory access was encountered\n"
+    made = read({"a.log": line * 10_100})
+    assert made.rows("SELECT count(*) FROM signals WHERE class = 'cuda-illegal-memory-access'") == [(10_000,)]
+    assert made.rows("SELECT count(*) FROM lines WHERE class = 'cuda-illegal-memory-access'") == [(10_100,)]
+    assert made.rows("SELECT severity, count FROM problems WHERE kind = 'folded'") == [("notice", 100)]

@@ -160,7 +160,8 @@ def _append(whole: SourceState, shard: SourceState) -> None:
     whole.formats.update(shard.formats)
     whole.lines += shard.lines
     whole.bytes += shard.bytes
-    whole.counts.update(shard.counts)
+    whole.folded.update(shard.folded)
+    whole.folded_lines += [lines + base for lines in shard.folded_lines]
     whole.digest = hashlib.blake2b(f"{whole.digest}{shard.digest}".encode(), digest_size=16).hexdigest()
     for problem in shard.problems:
         line = problem.line + base if problem.line is not None else None

@@ -61,6 +61,7 @@ class Part:
     lines: list[pl.DataFrame] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     progress: list[pl.DataFrame] = field(default_factory=list)
+    folded: list[pl.DataFrame] = field(default_factory=list)
     dumps: list[tuple[int, dumps.DumpRows]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     keys: pl.DataFrame | None = None
@@ -244,7 +245,10 @@ class _Reading:
                 break
 
     def _batch(self, segments: Sequence[Segment]) -> Batch:
-        return read_batch(segments, self._tools.formats, self._tools.patterns, self._bounds.line)
+        def quota(source: int, pattern: int) -> int:
+            return self._states[source].quota(pattern)
+
+        return read_batch(segments, self._tools.formats, self._tools.patterns, self._bounds.line, quota)
 
     def _flush(self) -> None:
         if not self._segments:
@@ -264,6 +268,9 @@ class _Reading:
         if len(batch.progress):
             places = batch.frame.select("source", "line")[batch.progress["row"]]
             self.part.progress.append(batch.progress.drop("row").hstack(places))
+        if len(batch.folded):
+            places = batch.frame.select("source", "line")[batch.folded["row"]]
+            self.part.folded.append(batch.folded.drop("row").hstack(places))
         self.part.lines.append(batch.frame)
         self._rows += len(batch.frame)
         if self._rows >= _ROWS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cmp_to_key
 from typing import Any
 
 import polars as pl
@@ -65,6 +67,7 @@ def _zone_offset(options: IngestOptions, anchor_ns: int) -> int | None:
 
 def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
     """The entry that speaks for a line, for every line that has one."""
+    schema = {"source_id": _SMALL, "line": _BIG, "entry": _TEXT, "class": _TEXT}
     found: dict[tuple[int, int], list[SignalRow]] = {}
     for one in job.signals:
         if one.row.entry is not None:
@@ -73,7 +76,31 @@ def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
     for (source, line), signals in found.items():
         best = best_of(signals, matcher) or signals[0]
         rows.append((source, line, best.entry, best.cls))
-    return pl.DataFrame(rows, schema={"source_id": _SMALL, "line": _BIG, "entry": _TEXT, "class": _TEXT}, orient="row")
+    told = pl.DataFrame(rows, schema=schema, orient="row")
+    folded = [place(frame, job) for part in job.parts for frame in part.folded]
+    if not folded:
+        return told
+    untold = pl.concat(folded).join(told, on=["source_id", "line"], how="anti")
+    order = sorted(untold["pattern"].unique().to_list(), key=cmp_to_key(_first_of(matcher)))
+    named = [(number, rank, matcher.patterns[number]) for rank, number in enumerate(order)]
+    names = pl.DataFrame(
+        [(number, rank, one.id, one.cls) for number, rank, one in named if one.kind == "entry"],
+        schema={"pattern": _SMALL, "rank": _SMALL, "entry": _TEXT, "class": _TEXT},
+        orient="row",
+    )
+    best_untold = (
+        untold.join(names, on="pattern").sort("rank").unique(["source_id", "line"], keep="first", maintain_order=True)
+    )
+    return pl.concat([told, best_untold.select(list(schema)).cast(pl.Schema(schema))])
+
+
+def _first_of(matcher: Matcher) -> Callable[[int, int], int]:
+    """Compare two patterns: the one that speaks for a line comes first."""
+
+    def compare(one: int, other: int) -> int:
+        return -1 if matcher.best((one, other)) == one else 1
+
+    return compare
 
 
 def records(job: Job) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from firstfault.ingest.extract.hits import Patterns, Rows, Searched, find, owns, with_headers
+from firstfault.ingest.extract.hits import Patterns, Quota, Rows, Searched, find, owns, with_headers
 from firstfault.ingest.extract.records import OPENERS
 from firstfault.ingest.extract.rows import TEXT_LIMIT, SignalRow
 from firstfault.ingest.formats import Formats, SourceFormat
@@ -56,9 +56,10 @@ class Batch:
     cut: list[int]
     formats: Mapping[int, Counter[str]]
     progress: pl.DataFrame
+    folded: pl.DataFrame
 
 
-def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns, bound: int) -> Batch:
+def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns, bound: int, quota: Quota) -> Batch:
     """Peel and search the lines of a batch."""
     starts, text, ends = _joined(segments)
     part_of = np.repeat(np.arange(len(segments)), [len(part.lines) for part in segments])
@@ -76,19 +77,20 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
     peeled = _peel(raw, segments, part_of, formats)
     frame = frame.hstack(peeled.select(COLUMNS))
     quiet = _marked(part_of, [not part.searched for part in segments])
-    hits, progress = find(Searched(text, ends, frame, bound), quiet, formats, patterns)
-    progress = with_headers(progress, peeled["step"])
+    hits = find(Searched(text, ends, frame, bound, quota), quiet, formats, patterns)
+    progress = with_headers(hits.progress, peeled["step"])
     openers = frame["message"].str.contains_any(list(OPENERS)).fill_null(False).arg_true().to_list()
     return Batch(
         tuple(segments),
         starts,
         frame,
         openers,
-        sorted(hits, key=lambda pair: pair[0]),
+        sorted(hits.signals, key=lambda pair: pair[0]),
         _errors(frame),
         sorted(set(cut)),
         _formats(frame),
         progress,
+        hits.folded,
     )
 
 

@@ -5,6 +5,7 @@ Patterns of progress are answered column by column, all others line by line; onl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,10 @@ from firstfault.ingest.frame import piece
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
+FOLDED = {"row": pl.Int64, "pattern": pl.Int32}
+Quota = Callable[[int, int], int]
+"""How many more signals of a pattern a source may have."""
+
 _MANY = 64
 PROGRESS = {"row": pl.Int64, "step": pl.Int64, "epoch": pl.Int64, "rank": pl.Int32}
 
@@ -32,6 +37,16 @@ class Searched:
     ends: Rows
     frame: pl.DataFrame
     bound: int
+    quota: Quota
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Signals by row, progress of rows, and the rows of storms: what matches, but not what it says."""
+
+    signals: list[tuple[int, SignalRow]]
+    progress: pl.DataFrame
+    folded: pl.DataFrame
 
 
 class Patterns:
@@ -42,21 +57,30 @@ class Patterns:
         self.progress = np.array([pattern.event is Event.PROGRESS for pattern in matcher.patterns], dtype=bool)
 
 
-def find(
-    lines: Searched, quiet: npt.NDArray[np.bool_] | None, formats: Formats, patterns: Patterns
-) -> tuple[list[tuple[int, SignalRow]], pl.DataFrame]:
-    """Signals by row, and the progress of rows. Lines that `quiet` marks are not searched."""
+def find(lines: Searched, quiet: npt.NDArray[np.bool_] | None, formats: Formats, patterns: Patterns) -> Hits:
+    """What the catalog says about the lines of a batch. Lines that `quiet` marks are not searched."""
     at, numbers = patterns.matcher.scan(lines.text)
     rows = np.searchsorted(lines.ends, at - 1, side="left").astype(np.int64)
     if quiet is not None:
         loud = ~quiet[rows]
         at, numbers, rows = at[loud], numbers[loud], rows[loud]
     if not len(at):
-        return [], pl.DataFrame(schema=PROGRESS)
+        return Hits([], pl.DataFrame(schema=PROGRESS), pl.DataFrame(schema=FOLDED))
     stepping = patterns.progress[numbers]
-    signals = _signals(lines, at[~stepping], rows[~stepping], numbers[~stepping], formats, patterns.matcher)
     progress = _progress(lines, at[stepping], rows[stepping], numbers[stepping], formats, patterns.matcher)
-    return signals, progress
+    at, rows, numbers = at[~stepping], rows[~stepping], numbers[~stepping]
+    pieces = _pieces(lines, at, rows, formats)
+    folded = np.zeros(len(rows), dtype=bool)
+    if not pieces:
+        keep, folded = _likely(lines, rows, numbers, patterns.matcher)
+        storm = pl.DataFrame({"row": rows[folded], "pattern": numbers[folded]}, schema=FOLDED)
+        keep &= ~folded
+        at, rows, numbers = at[keep], rows[keep], numbers[keep]
+    else:
+        storm = pl.DataFrame(schema=FOLDED)
+    return Hits(
+        _signals(lines, at, rows, numbers, pieces, patterns.matcher), progress, storm.unique().sort("row", "pattern")
+    )
 
 
 def owns(frame: pl.DataFrame, rows: Rows) -> dict[int, tuple[Own, str]]:
@@ -67,12 +91,8 @@ def owns(frame: pl.DataFrame, rows: Rows) -> dict[int, tuple[Own, str]]:
 
 
 def _signals(
-    lines: Searched, at: Rows, rows: Rows, numbers: Numbers, formats: Formats, matcher: Matcher
+    lines: Searched, at: Rows, rows: Rows, numbers: Numbers, pieces: dict[int, str], matcher: Matcher
 ) -> list[tuple[int, SignalRow]]:
-    pieces = _pieces(lines, at, rows, formats)
-    if not pieces:
-        keep = _likely(lines.frame["message"], rows, numbers, matcher)
-        at, rows, numbers = at[keep], rows[keep], numbers[keep]
     own = owns(lines.frame, np.unique(rows))
     seen: set[tuple[int, int]] = set()
     found: list[tuple[int, SignalRow]] = []
@@ -89,17 +109,36 @@ def _signals(
     return found
 
 
-def _likely(messages: pl.Series, rows: Rows, numbers: Numbers, matcher: Matcher) -> npt.NDArray[np.bool_]:
-    """Which candidates are worth the exact pattern: where one has very many, the column engine sorts them out first."""
+def _likely(
+    lines: Searched, rows: Rows, numbers: Numbers, matcher: Matcher
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which candidates match, as far as the column engine looked, and which of those are beyond a source's quota.
+
+    It looks at the patterns with very many candidates; the exact pattern decides on all that stay.
+    """
     keep = np.ones(len(rows), dtype=bool)
+    folded = np.zeros(len(rows), dtype=bool)
     for number in np.flatnonzero(np.bincount(numbers) > _MANY).tolist():
         mine = np.flatnonzero(numbers == number)
         try:
-            found = messages.gather(pl.Series(rows[mine])).str.contains(matcher.patterns[number].regex)
+            found = lines.frame["message"].gather(pl.Series(rows[mine])).str.contains(matcher.patterns[number].regex)
         except pl.exceptions.ComputeError:
             continue
         keep[mine] = found.fill_null(False).to_numpy()
-    return keep
+        mine = mine[keep[mine]]
+        folded[mine] = _beyond(lines, rows[mine], number)
+    return keep, folded
+
+
+def _beyond(lines: Searched, rows: Rows, number: int) -> npt.NDArray[np.bool_]:
+    """Of the rows that match one pattern, those beyond what is left of the quota of their source."""
+    sources = lines.frame["source"].gather(pl.Series(rows)).to_numpy()
+    beyond = np.zeros(len(rows), dtype=bool)
+    for source in np.unique(sources).tolist():
+        mine = np.flatnonzero(sources == source)
+        distinct = np.unique(rows[mine], return_inverse=True)[1]
+        beyond[mine] = distinct >= lines.quota(source, number)
+    return beyond
 
 
 def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str], own: Own) -> SignalRow:

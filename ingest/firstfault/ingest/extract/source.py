@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from firstfault.catalog.matcher import Matcher
@@ -45,9 +47,15 @@ class SourceState:
     digest: str = ""
     signals: list[SignalRow] = field(default_factory=list)
     counts: Counter[int] = field(default_factory=Counter)
+    folded: Counter[int] = field(default_factory=Counter)
+    folded_lines: list[npt.NDArray[np.int64]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     spans: list[list[int]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+    def quota(self, pattern: int) -> int:
+        """How many more signals of a pattern are kept."""
+        return max(_MAX_HITS - self.counts[pattern], 0)
 
     def note(self, kind: str, severity: Severity, detail: str, line: int | None = None, count: int = 1) -> None:
         """Add a problem of this source, to the one of the same kind where there is one."""
@@ -70,15 +78,24 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
         known.add(row)
         if hit.fact is not None and hit.event == Event.NOISE:
             continue
-        state.counts[hit.pattern] += 1
-        if state.counts[hit.pattern] <= _MAX_HITS:
+        if state.quota(hit.pattern) > 0:
+            state.counts[hit.pattern] += 1
             state.signals.append(replace(hit, line=segment.first_line + row - start))
+        else:
+            state.folded[hit.pattern] += 1
+    beyond = batch.folded.filter(pl.col("row").is_between(start, stop - 1))
+    if len(beyond):
+        known.update(beyond["row"].to_list())
+        state.folded.update(beyond["pattern"].to_list())
+        state.folded_lines.append(beyond["row"].unique().to_numpy() + (segment.first_line - start))
     if segment.searched:
         for row, error in _between(batch.errors, start, stop):
             if row not in known and error.text.rstrip() not in CHAINS:
-                state.counts[_PLAIN] += 1
-                if state.counts[_PLAIN] <= _MAX_HITS:
+                if state.quota(_PLAIN) > 0:
+                    state.counts[_PLAIN] += 1
                     state.signals.append(replace(error, line=segment.first_line + row - start))
+                else:
+                    state.folded[_PLAIN] += 1
         openers = batch.openers[bisect_left(batch.openers, start) : bisect_left(batch.openers, stop)]
         if openers or reading.busy:
             follow(reading, batch.frame.slice(start, stop - start), [row - start for row in openers])
@@ -130,6 +147,8 @@ def settle(state: SourceState, matcher: Matcher) -> None:
                 by_line.pop(line, None)
             elif line in by_line:
                 by_line[line] = [one for one in by_line[line] if one.entry != _GENERIC]
+    ends = np.array([failure.line for failure in state.failures], dtype=np.int64)
+    folded = {line for lines in state.folded_lines for line in ends[np.isin(ends, lines)].tolist()}
     for failure in sorted(state.failures, key=lambda one: (one.line, one.item)):
         entries = [one for one in said.get(failure.line, []) if one.entry is not None and one.entry != _GENERIC]
         made = by_line.setdefault(failure.line, [])
@@ -137,15 +156,14 @@ def settle(state: SourceState, matcher: Matcher) -> None:
             made.append(_item(failure, entries, matcher))
         elif entries:
             made += [_inside(signal, failure) for signal in entries]
-        else:
+        elif failure.line not in folded:
             made.append(_traceback(failure, matcher))
     state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
-    state.failures = []
-    for pattern, count in sorted(state.counts.items()):
-        if count > _MAX_HITS:
-            name = "errors that no entry explains" if pattern == _PLAIN else f"lines of {matcher.patterns[pattern].id}"
-            detail = f"{count} {name}, of which the first {_MAX_HITS} are signals"
-            state.note("folded", Severity.NOTICE, detail, count=count - _MAX_HITS)
+    state.failures, state.folded_lines = [], []
+    for pattern, count in sorted(state.folded.items()):
+        name = "errors that no entry explains" if pattern == _PLAIN else f"lines of {matcher.patterns[pattern].id}"
+        detail = f"{count} more {name} than the {_MAX_HITS} that are signals"
+        state.problems.append(Problem(state.path, "folded", Severity.NOTICE, detail, None, count, state.path))
 
 
 def _distinct(signals: list[SignalRow], matcher: Matcher) -> list[SignalRow]:
