@@ -6,6 +6,7 @@ where the kernel prints only its uptime. Time serves to set apart what lies sure
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.timings import stragglers
 from firstfault.correlate.window import Fit, Window
 
+_HOST_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
 _WORKER_NAMES = (
     "python",
     "pt_main",
@@ -36,7 +38,7 @@ def host_of_signal(view: View, signal: Signal) -> str | None:
     """The host that a machine line is about: the one it names, else the one that wrote it, else the only one."""
     for name in ("host", "node", "pod", "instance", "ip"):
         value = signal.captures.get(name)
-        if value and not value.startswith("<"):
+        if value and _HOST_NAME.fullmatch(value) and value not in ("localhost", "0.0.0.0"):
             return view.names.canonical(value)
     found = signal.host or signal.source.host
     if found:

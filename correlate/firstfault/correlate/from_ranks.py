@@ -16,6 +16,10 @@ _REACH = frozenset(
 """Classes whose lines say that the other end could not be reached: one rank that prints them may be the victim."""
 
 
+_WENT_ON = 50
+"""Lines that a rank prints after a message that did not end it; an ending takes a traceback or two, not more."""
+
+
 def root_error(errors: list[Signal]) -> Signal:
     """The error of a rank that says most about what failed first in it.
 
@@ -67,7 +71,12 @@ def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Si
         left = any(one.code not in (None, 0) and not one.killed for one in state.exits)
         return left or any("exception" in one.captures or one.last_line > one.first_line for one in same)
 
-    ended = [(state, signal) for state, signal in found if raised(state, signal)]
+    def went_on(state: RankState, signal: Signal) -> bool:
+        return any(
+            extent.source is signal.source and extent.last_line > signal.last_line + _WENT_ON for extent in state.extents
+        )
+
+    ended = [(state, signal) for state, signal in found if raised(state, signal) or not went_on(state, signal)]
     return ended if ended else found
 
 
