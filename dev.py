@@ -57,7 +57,10 @@ def environment(tools: bool) -> None:
     if found[:1] != [state]:
         sys.stderr.write("dev.py: makes the virtual environment .venv; once, about a minute\n")
         made = subprocess.run(
-            [sys.executable, "-m", "venv", "--clear", str(VENV)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, "-m", "venv", "--clear", str(VENV)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         if made.returncode:
             fail(f"no virtual environment can be made (Debian and Ubuntu: install python3-venv):\n{made.stdout}")

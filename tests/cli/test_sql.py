@@ -1,0 +1,90 @@
+"""`sql`: rows in four forms, one timeline and nothing else, and nothing that changes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+QUERY = "SELECT rank, count(*) AS lines, 'a|b' AS bar FROM lines WHERE rank IN (0, 6) GROUP BY rank ORDER BY rank"
+
+
+def test_a_table_is_aligned(cli: Cli, timeline: Path) -> None:
+    lines = cli("sql", timeline, "SELECT 1 AS n, 'x' AS word UNION ALL SELECT 200, NULL ORDER BY n").stdout.splitlines()
+    assert lines == ["  n  word", "---  ----", "  1  x", "200"]
+
+
+def test_csv_json_and_markdown(cli: Cli, timeline: Path) -> None:
+    rows = json.loads(cli("sql", timeline, QUERY, "--format", "json").stdout)
+    assert [row["rank"] for row in rows] == [0, 6]
+    assert cli("sql", timeline, QUERY, "--format", "csv").stdout.splitlines()[1] == f"0,{rows[0]['lines']},a|b"
+    assert cli("sql", timeline, QUERY, "--format", "markdown").stdout.splitlines()[1:3] == [
+        "| --- | --- | --- |",
+        f"| `0` | `{rows[0]['lines']}` | `a\\|b` |",
+    ]
+
+
+def test_json_holds_every_type(cli: Cli, timeline: Path) -> None:
+    query = (
+        "SELECT 'nan'::DOUBLE AS nan, TIMESTAMPTZ '2026-01-02 03:04:05+00' AS at, MAP {'a': 1} AS map,"
+        " [1, NULL] AS list, 1.50::DECIMAL(4, 2) AS number, 'é' AS text, '\\x01'::BLOB AS bytes,"
+        " INTERVAL 90 SECOND AS long"
+    )
+    assert json.loads(cli("sql", timeline, query, "--format", "json").stdout) == [
+        {
+            "nan": None,
+            "at": "2026-01-02T03:04:05+00:00",
+            "map": {"a": 1},
+            "list": [1, None],
+            "number": "1.50",
+            "text": "é",
+            "bytes": "01",
+            "long": 90.0,
+        }
+    ]
+
+
+def test_the_query_comes_from_a_pipe_too(cli: Cli, timeline: Path) -> None:
+    assert cli("sql", timeline, "--format", "csv", stdin="SELECT 42 AS answer;").stdout == "answer\n42\n"
+
+
+def test_a_long_table_says_that_it_was_cut(cli: Cli, timeline: Path) -> None:
+    done = cli("sql", timeline, "SELECT * FROM range(2000)")
+    assert len(done.stdout.splitlines()) == 1002
+    assert "first 1000 rows" in done.stderr
+    assert len(cli("sql", timeline, "SELECT * FROM range(2000)", "--format", "csv").stdout.splitlines()) == 2001
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "CREATE TABLE t (a INTEGER)",
+        "DELETE FROM meta",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY (SELECT 1) TO 'here.csv'",
+        "ATTACH 'other.duckdb' AS other",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SET memory_limit = '1GB'",
+        "SELECT nonsense FROM lines",
+        "SELEC 1",
+    ],
+)
+def test_what_is_not_a_question_to_this_timeline_is_refused(cli: Cli, timeline: Path, query: str) -> None:
+    before = timeline.read_bytes()
+    done = cli("sql", timeline, query)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("firstfault: SQL: ")
+    assert timeline.read_bytes() == before
+
+
+def test_no_log_text_acts_on_the_terminal(cli: Cli, timeline: Path) -> None:
+    assert cli("sql", timeline, "SELECT chr(27) || '[2J' AS x").stdout.splitlines()[2] == "\\x1b[2J"
+
+
+def test_a_wrong_form_is_wrong_usage(cli: Cli, timeline: Path) -> None:
+    assert cli("sql", timeline, "SELECT 1", "--format", "xml").exit_code == 2
