@@ -33,6 +33,7 @@ from firstfault.correlate.from_waits import (
     named_absent,
     nobody_missing,
     odd_operations,
+    ran_out_of_data,
     stuck_in_completed,
     unlogged,
 )
@@ -135,6 +136,7 @@ def _attempt(
         reported_ends,
         absent_by_counters,
         odd_operations,
+        ran_out_of_data,
         named_absent,
         mute_ranks,
         stuck_in_completed,

@@ -104,7 +104,11 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
         for number in parse_ranks(signal.captures.get("tasks") or signal.captures.get("task") or "")
     ]
     world = names.world or len(names.ranks)
-    by_agent = any(signal.event in (Event.AGENT_REPORT, Event.AGENT_KILL) for signal in signals)
+    by_agent = any(
+        signal.event in (Event.AGENT_REPORT, Event.AGENT_KILL)
+        and ("child_pid" in signal.captures or "local_rank" in signal.captures)
+        for signal in signals
+    )
     tasks_are_ranks = not tasks or (
         not by_agent and (not world or max(tasks) < world) and _one_task_a_rank(signals, world)
     )

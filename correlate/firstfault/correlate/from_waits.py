@@ -207,6 +207,7 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
             candidate.for_.append(f"rank {state.rank} prints nothing after {extent.source.path}:{extent.last_line}")
         for end in state.exits[:1]:
             candidate.support(end.signal, "it was still there when its launcher ended it")
+    _died_unnamed(view, candidate)
     for one in view.collectives:
         for rank, signal in sorted(one.waiters.items())[:2]:
             candidate.support(signal, f"rank {rank} waits in {one.label}")
@@ -216,6 +217,22 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
+
+
+def _died_unnamed(view: View, candidate: Candidate) -> None:
+    """A launcher that reports a death by signal without saying whose, and one rank of its host that says nothing: that one."""
+    if len(candidate.ranks) != 1 or len(candidate.hosts) != 1:
+        return
+    for one in view.exits:
+        if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != candidate.hosts[0]:
+            continue
+        if one.died_by in (9, 11, 7, 4):
+            candidate.rule = "killed-by-signal"
+            candidate.cls = "process-killed" if one.died_by == 9 else "process-segfault"
+            candidate.entry = "process-sigkill" if one.died_by == 9 else "process-segfault"
+            candidate.base = BASE["killed-by-signal"] + 0.6
+            candidate.signals.insert(0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}"))
+            return
 
 
 def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
@@ -266,7 +283,7 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
         others = {state.host for state in view.logged() if state.host not in (host, None)}
         if not elsewhere or not together or {state.host for state in elsewhere} != others:
             continue
-        if _speaks_later(view, host, max(ends)):
+        if _speaks_later(view, host, max(ends)) or not _waits_for(view, elsewhere, max(ends)):
             continue
         ranks = view.names.ranks_of_host(host, view.attempt)
         alone = len(of_host) == 1
@@ -297,6 +314,18 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
     return found if len(found) == 1 else []
 
 
+def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:
+    """Whether ranks elsewhere went on to wait: a dead host sends nothing, a connection that breaks at once tells of a death."""
+    for state in elsewhere:
+        for signal in (*state.derived, *state.secondary):
+            if signal.event is Event.COLL_TIMEOUT:
+                return True
+            moment = view.times.of(signal)
+            if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
+                return True
+    return False
+
+
 def _speaks_later(view: View, host: str, after_ns: int) -> bool:
     """Whether any log of a host has a line well after a moment (its launcher, its kernel)."""
     for signal in view.signals:
@@ -308,6 +337,30 @@ def _speaks_later(view: View, host: str, after_ns: int) -> bool:
         if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
             return True
     return False
+
+
+def ran_out_of_data(view: View) -> Iterator[Candidate]:
+    """Ranks that came to the end of their data while others still had batches: their last collectives do not match."""
+    ended: dict[int, Signal] = {}
+    for state in view.states.values():
+        last = max((one for one in state.phases), key=lambda one: (one.stamp_ns or 0, one.line), default=None)
+        if last is not None and last.fact == "phase-epoch-end":
+            ended[state.rank] = last
+    others = [state for state in view.logged() if state.rank not in ended]
+    suffering = [state for state in others if state.derived or state.secondary or state.killed]
+    if not ended or not suffering or len(ended) >= len(view.logged()):
+        return
+    if any(one.fact == "phase-epoch-end" and _later(one, ended) for state in others for one in state.phases):
+        return
+    candidate = _absentees(view, "ran-out", tuple(sorted(ended)), BASE["odd-operation"], "uneven-inputs")
+    candidate.entry = "uneven-inputs-hang"
+    candidate.signals = [(signal, f"rank {rank} has no batch left") for rank, signal in sorted(ended.items())[:6]]
+    candidate.for_.append(f"rank {_list(candidate.ranks)} came to the end of the data, {len(suffering)} others had not")
+    yield candidate
+
+
+def _later(signal: Signal, ended: dict[int, Signal]) -> bool:
+    return any((signal.stamp_ns or 0) >= (other.stamp_ns or 0) for other in ended.values())
 
 
 def stuck_in_completed(view: View) -> Iterator[Candidate]:

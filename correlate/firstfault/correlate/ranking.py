@@ -266,6 +266,9 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
                 gap = view.times.same_clock_gap(a, b)
                 if gap is not None and abs(gap) > max(a.res_ns, b.res_ns):
                     return gap > 0
+    noticed = _noticed_first(view, one, other)
+    if noticed is not None:
+        return noticed
     if one.moment is not None and other.moment is not None:
         if one.moment.surely_before(other.moment):
             return True
@@ -279,6 +282,26 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
     return None
 
 
+def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
+    """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a poll."""
+    moments = []
+    for candidate in (one, other):
+        seen = [
+            moment
+            for end in view.exits
+            if end.signal.attempt == view.attempt and end.signal.own_stamp and end.host in candidate.hosts
+            if (moment := view.times.of(end.signal)) is not None
+        ]
+        if not candidate.ranks or len(candidate.hosts) != 1 or not seen:
+            return None
+        moments.append(min(seen))
+    first, second = moments
+    slack = first.bound_ns + second.bound_ns + 300_000_000
+    if one.hosts == other.hosts or abs(first.ns - second.ns) <= slack:
+        return None
+    return first.ns < second.ns
+
+
 def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     """Whether a candidate follows from another one that is not weaker."""
     if cause.rule in STRUCTURAL and effect.rule in STRUCTURAL:
@@ -288,7 +311,7 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         return weaker and before(view, effect, cause) is not True
     if cause.base < CONCLUSIVE:
         return False
-    order = before(view, cause, effect)
+    order = before(view, cause, effect) if effect.rule not in STRUCTURAL else None
     if order is False:
         return False
     if effect.rule in STRUCTURAL:

@@ -217,7 +217,22 @@ def build_states(
             continue
         elif is_own_error(signal) or is_echo(signal):
             _take_error(state, signal, lived_on(signal, rank, by_source, by_rank, times, later_steps), echoed)
+    for state in states.values():
+        _end_by_last_error(state)
     return states
+
+
+def _end_by_last_error(state: RankState) -> None:
+    """A rank whose launcher saw it fail by itself, and which raised one kind of error in a log that ranks share, ended by it.
+
+    The lines behind it in such a log are from before: its two streams are copied one after the other.
+    """
+    if state.own or state.derived or not state.survived:
+        return
+    failed = any(one.code not in (None, 0) and not one.killed for one in state.exits)
+    shared = all(signal.source.kind != "rank" for signal in state.survived)
+    if failed and shared and len({signal.entry for signal in state.survived}) == 1:
+        state.own, state.survived = state.survived, []
 
 
 def _take_error(state: RankState, signal: Signal, survived: bool, echoed: dict[tuple[int, int], int]) -> None:
