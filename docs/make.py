@@ -1,0 +1,304 @@
+"""Writes the pages that are made from the program itself: commands, timeline, rules, document, and the README's report.
+
+    python3 dev.py python docs/make.py [--check]
+
+With `--check` nothing is written; the exit status is 1 where a page is not as it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SHOWN_JOB = "sample_logs/kernel-oom-second-host/logs"
+MADE = "<!-- made by docs/make.py -->"
+
+
+def pages() -> dict[str, str]:
+    """Every page that is made, by its path."""
+    return {
+        "docs/commands.md": commands(),
+        "docs/timeline.md": timeline(),
+        "docs/rules.md": rules(),
+        "docs/document.md": document(),
+        "README.md": readme(),
+    }
+
+
+def page(title: str, intro: str, body: Iterator[str]) -> str:
+    """One page: title, introduction, body."""
+    return "\n".join([f"# {title}", "", MADE, "", intro, "", *body]).rstrip() + "\n"
+
+
+def cell(text: str) -> str:
+    """Text of a table cell."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+# commands
+
+
+def commands() -> str:
+    """The commands with their arguments and options."""
+    import typer
+
+    from firstfault.cli.app import app
+
+    return page(
+        "Commands",
+        "Results go to standard output, progress and warnings to standard error.\n"
+        "Exit status: 0 the command did its work, whatever the verdict; 1 it could not; 2 wrong usage; "
+        "3 `diagnose --fail-on-failure` and the verdict is not `no-failure`.",
+        _commands("firstfault", typer.main.get_command(app)),
+    )
+
+
+def _commands(name: str, command: Any) -> Iterator[str]:
+    inner = getattr(command, "commands", None)
+    if inner is not None:
+        for one in inner.values():
+            yield from _commands(f"{name} {one.name}", one)
+        return
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    usage = " ".join([name, *(["[OPTION]..."] if options else []), *(one.metavar for one in arguments)])
+    yield f"## `{name}`"
+    yield ""
+    yield " ".join(command.help.split())
+    yield ""
+    yield "```"
+    yield usage
+    yield "```"
+    yield ""
+    if arguments or options:
+        yield "| argument or option | meaning |"
+        yield "| --- | --- |"
+        for one in arguments:
+            yield f"| `{cell(one.metavar)}` | {cell(one.help or '')} |"
+        for one in options:
+            value = "" if one.is_flag else f" {one.metavar or one.name.upper()}"
+            must = " Required." if one.required else ""
+            yield f"| `{cell(', '.join(one.opts) + value)}` | {cell(one.help or '')}{must} |"
+        yield ""
+
+
+# timeline
+
+QUESTIONS = {
+    "The first errors of each rank": """
+SELECT rank, host, path, line, time, entry, message
+FROM lines WHERE level IN ('ERROR', 'FATAL') AND rank IS NOT NULL
+QUALIFY row_number() OVER (PARTITION BY rank ORDER BY time, path, line) = 1
+ORDER BY time, rank""",
+    "The last line of each rank": """
+SELECT rank, host, path, line, time, message
+FROM lines WHERE rank IS NOT NULL
+QUALIFY row_number() OVER (PARTITION BY rank ORDER BY time DESC, path, line DESC) = 1
+ORDER BY rank""",
+    "Who is behind": """
+SELECT rank, max(step) AS step FROM progress WHERE rank IS NOT NULL GROUP BY rank ORDER BY step, rank""",
+    "What happened around a moment": """
+SELECT time, host, rank, path, line, message
+FROM lines WHERE time BETWEEN TIMESTAMPTZ '2026-05-04 10:11:10Z' AND TIMESTAMPTZ '2026-05-04 10:11:15Z'
+ORDER BY time, path, line""",
+    "Errors folded over ranks": """
+SELECT entry, class, count(*) AS lines, list_sort(list_distinct(list(rank))) AS ranks
+FROM lines WHERE entry IS NOT NULL GROUP BY entry, class ORDER BY lines DESC, entry""",
+    "What was not understood": """
+SELECT severity, kind, path, line, count, detail FROM problems ORDER BY severity, kind, path, line""",
+}
+
+
+def timeline() -> str:
+    """Tables and views with their columns."""
+    return page(
+        "The timeline",
+        "`firstfault ingest PATH... --db FILE` and `firstfault diagnose PATH... --output DIR` leave one DuckDB file.\n"
+        "`firstfault sql FILE 'SELECT ...'` asks it; any DuckDB client that reads storage version 1.2 can as well.\n"
+        "Names of tables, views and columns stay: a released one is never renamed or dropped.",
+        _timeline(),
+    )
+
+
+def _timeline() -> Iterator[str]:
+    import duckdb
+
+    from firstfault.timeline import create_schema
+
+    yield "## Questions"
+    yield ""
+    for question, query in QUESTIONS.items():
+        yield f"{question}:"
+        yield ""
+        yield f"```sql{query}"
+        yield "```"
+        yield ""
+    with duckdb.connect() as con:
+        create_schema(con)
+        for folder, kind in (("views", "View"), ("schema", "Table")):
+            for text in _statements(folder):
+                name = re.search(rf"CREATE {kind.upper()} (\w+)", text)
+                assert name is not None
+                yield f"## {kind} `{name[1]}`"
+                yield ""
+                yield from (line.removeprefix("-- ") for line in text.splitlines() if line.startswith("-- "))
+                yield ""
+                yield from _columns(con.execute(f"DESCRIBE {name[1]}").fetchall(), _comments(text))
+                yield ""
+
+
+def _statements(folder: str) -> list[str]:
+    files = sorted(resources.files("firstfault.timeline").joinpath(folder).iterdir(), key=lambda one: one.name)
+    return [file.read_text(encoding="utf-8") for file in files if file.name.endswith(".sql")]
+
+
+def _comments(text: str) -> Mapping[str, str]:
+    return {found[1]: found[2] for found in re.finditer(r"(?m)^    (\w+) .*?-- (.+)$", text)}
+
+
+def _columns(columns: list[tuple[Any, ...]], comments: Mapping[str, str]) -> Iterator[str]:
+    explained = any(column[0] in comments for column in columns)
+    yield "| column | type | what |" if explained else "| column | type |"
+    yield "| --- | --- | --- |" if explained else "| --- | --- |"
+    for column in columns:
+        what = f" {cell(comments.get(column[0], ''))} |" if explained else ""
+        yield f"| `{column[0]}` | {cell(column[1])} |{what}"
+
+
+# rules
+
+
+def rules() -> str:
+    """The rules that join effects to causes."""
+    return page(
+        "Rules",
+        "The causal graph joins an effect to its cause by these rules and no others.\n"
+        "`certain` and `strong` rules explain an effect away; a `weak` one only where nothing closer does.\n"
+        "The file is `correlate/firstfault/correlate/rules.toml`; each link of a report names its rule.",
+        _rules(),
+    )
+
+
+def _rules() -> Iterator[str]:
+    text = resources.files("firstfault.correlate").joinpath("rules.toml").read_text(encoding="utf-8")
+    for rule in tomllib.loads(text)["rule"]:
+        yield f"## `{rule['id']}`"
+        yield ""
+        yield f"{rule['effect']} ← {rule['cause']}, {rule['strength']}: {rule['condition']}."
+        yield ""
+        yield f"Source: {rule['source']}"
+        yield ""
+
+
+# document
+
+
+def document() -> str:
+    """The JSON document, key by key."""
+    return page(
+        "The JSON document",
+        "`firstfault diagnose PATH --format json` prints exactly one document `firstfault.diagnosis/1`.\n"
+        "Its JSON Schema ships in the package: `firstfault/report/diagnosis.schema.json`.\n"
+        "Readers ignore keys that they do not know. Unknown numbers are null, never NaN or Infinity.",
+        _document(),
+    )
+
+
+def _document() -> Iterator[str]:
+    text = resources.files("firstfault.report").joinpath("diagnosis.schema.json").read_text(encoding="utf-8")
+    schema = json.loads(text)
+    yield from _object("The document", schema, schema)
+    for name, one in schema["$defs"].items():
+        if one.get("type") == "object":
+            yield from _object(f"`{name}`", one, schema)
+
+
+def _object(title: str, one: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## {title}"
+    yield ""
+    yield one["description"]
+    yield ""
+    yield "| key | type | what |"
+    yield "| --- | --- | --- |"
+    yield from _keys("", one, schema)
+    yield ""
+
+
+def _keys(prefix: str, one: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in one["properties"].items():
+        said = value.get("description") or schema["$defs"].get(_target(value), {}).get("description", "")
+        yield f"| `{prefix}{name}` | {_type(value)} | {cell(said)} |"
+        inner = value.get("items", value) if isinstance(value.get("items", value), dict) else value
+        if "properties" in inner:
+            mark = "[]." if inner is not value else "."
+            yield from _keys(f"{prefix}{name}{mark}", inner, schema)
+
+
+def _target(value: Mapping[str, Any]) -> str:
+    return str(value.get("$ref", "")).rpartition("/")[2]
+
+
+def _type(value: Mapping[str, Any]) -> str:
+    if "$ref" in value:
+        return "time or null" if _target(value) == "moment" else f"`{_target(value)}`"
+    if "const" in value:
+        return f"`{value['const']}`"
+    if "enum" in value:
+        return ", ".join("null" if one is None else f"`{one}`" for one in value["enum"])
+    if "anyOf" in value:
+        return " or ".join(_type(one) for one in reversed(value["anyOf"]))
+    if value.get("type") == "array":
+        return f"list of {_type(value['items'])}"
+    kind = value.get("type", "")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+# readme
+
+
+def readme() -> str:
+    """The README with the report of a sample job, as it is printed."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    begin, end = "<!-- report: made by docs/make.py -->\n", "<!-- end of report -->\n"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    shown = f"```console\n$ firstfault diagnose {SHOWN_JOB}\n{first_screen()}\n```\n"
+    return f"{before}{begin}\n{shown}\n{end}{after}"
+
+
+def first_screen() -> str:
+    """What a terminal shows of that job before the details."""
+    from firstfault.correlate.engine import diagnose
+    from firstfault.ingest import IngestOptions, ingest
+    from firstfault.report.text import to_text
+
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "t.duckdb"
+        ingest([ROOT / SHOWN_JOB], database, IngestOptions(workers=1))
+        blocks = to_text(diagnose(database), 100).split("\n\n")
+    return "\n\n".join(blocks[:2])
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for name, text in pages().items():
+        path = ROOT / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in arguments:
+                path.write_text(text, encoding="utf-8")
+    for name in stale:
+        sys.stderr.write(f"{name}: {'is not current' if '--check' in arguments else 'written'}\n")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
