@@ -75,7 +75,7 @@ def test_a_dangling_link_among_logs_is_named(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--format", "yaml"), "--format yaml: choose one of text, markdown, json"),
+        (("--format", "yaml"), "--format yaml: choose one of text, markdown, html, json"),
         (("--tz", "Mars/Olympus"), "time zone 'Mars/Olympus': not known"),
         (("--year", "20"), "year 20: expected a year between 1970 and 2200"),
         (("--workers", "0"), "workers 0: at least one is needed"),

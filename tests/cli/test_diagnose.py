@@ -28,7 +28,7 @@ def test_json_is_exactly_one_document(cli: Cli) -> None:
 def test_output_also_gets_the_reports_and_the_timeline(cli: Cli, tmp_path: Path) -> None:
     done = cli("diagnose", SAMPLE, "--format", "markdown", "--output", tmp_path / "deep" / "out")
     written = {path.name: path for path in (tmp_path / "deep" / "out").iterdir()}
-    assert {"report.md", "diagnosis.json", "timeline.duckdb"} <= set(written)
+    assert {"report.md", "report.html", "diagnosis.json", "timeline.duckdb"} <= set(written)
     assert written["report.md"].read_text(encoding="utf-8") == done.stdout
     again = cli("report", written["timeline.duckdb"], "--format", "json")
     assert json.loads(again.stdout) == json.loads(written["diagnosis.json"].read_text(encoding="utf-8"))

@@ -84,6 +84,10 @@ def render(diagnosis: Diagnosis, format_: str) -> str:
         from firstfault.report.markdown import to_markdown
 
         return to_markdown(diagnosis)
+    if format_ == "html":
+        from firstfault.report.html import to_html
+
+        return to_html(diagnosis)
     from firstfault.report.text import to_text
 
     return to_text(diagnosis)
@@ -107,5 +111,5 @@ def write_all(diagnosis: Diagnosis, folder: Path) -> None:
     """The reports of `--output`, each complete or not there."""
     from firstfault.cli.files import replace_file
 
-    for name, format_ in (("diagnosis.json", "json"), ("report.md", "markdown")):
+    for name, format_ in (("diagnosis.json", "json"), ("report.md", "markdown"), ("report.html", "html")):
         replace_file(folder / name, render(diagnosis, format_).encode("utf-8", "backslashreplace"))

@@ -12,7 +12,7 @@ from firstfault.cli.messages import CommandError, Status
 if TYPE_CHECKING:
     from firstfault.ingest import IngestOptions
 
-FORMATS = ("text", "markdown", "json")
+FORMATS = ("text", "markdown", "html", "json")
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives, or '-' for standard input.")
@@ -27,7 +27,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         metavar="DIR",
-        help="Folder that also gets report.md, diagnosis.json and, of diagnose, timeline.duckdb.",
+        help="Folder for report.md, report.html and diagnosis.json; of diagnose, timeline.duckdb too.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
@@ -59,8 +59,6 @@ CatalogDirs = Annotated[
 def check_format(name: str | None) -> str:
     """The format to print."""
     chosen = name or "text"
-    if chosen == "html":
-        raise CommandError("--format html: not there yet; markdown renders the same report", Status.USAGE)
     if chosen not in FORMATS:
         raise CommandError(f"--format {chosen}: choose one of {', '.join(FORMATS)}", Status.USAGE)
     return chosen
