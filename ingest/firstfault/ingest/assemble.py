@@ -17,7 +17,8 @@ from firstfault.ingest.dumps import DumpProblem, DumpRows, DumpSignal
 from firstfault.ingest.dumps.classify import classified
 from firstfault.ingest.extract.records import Failure
 from firstfault.ingest.extract.rows import About, Own, SignalRow
-from firstfault.ingest.extract.source import SourceState, settle
+from firstfault.ingest.extract.settle import settle
+from firstfault.ingest.extract.source import SourceState
 from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.problems import Problem, Severity

@@ -6,26 +6,21 @@ What stops early leaves what was read and a problem.
 
 from __future__ import annotations
 
-import bz2
 import io
 import lzma
 import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO
 
 from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.options import Bounds
 from firstfault.ingest.problems import Problem, Severity
+from firstfault.ingest.unpack import BOMB_FREE, PACKERS, Plain, Unpacked
 
-_PIECE = 256 << 10
-_SMALL_PIECE = 4 << 10
-_TINY_PIECE = 1 << 10
-"""zstd gives all that comes out of a piece at once, and may blow up one byte to ten thousand."""
-_BOMB_FREE = 64 << 20
 _NOT_ARCHIVES = (".pt", ".pth", ".npz", ".whl", ".jar", ".egg", ".docx", ".xlsx", ".safetensors", ".ckpt", ".distcp")
 
 
@@ -38,107 +33,6 @@ class Opened:
     mtime_ns: int
 
 
-class _Decoder(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-class Plain:
-    """A readable stream with a look ahead, which ends quietly where its input breaks and remembers why."""
-
-    def __init__(self, source: IO[bytes] | Plain, path: str) -> None:
-        self._source = source
-        self._ahead = b""
-        self.path = path
-        self.trouble: Problem | None = None
-
-    def read(self, size: int = -1, /) -> bytes:
-        """As many bytes as asked for, less only at the end."""
-        if size < 0:
-            size = sys.maxsize
-        parts, missing = [self._ahead[:size]], size - len(self._ahead)
-        self._ahead = self._ahead[size:]
-        while missing > 0 and self.trouble is None:
-            try:
-                part = self._take(min(missing, _PIECE * 16))
-            except (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-                self.trouble = Problem(
-                    self.path, "truncated", Severity.DATA_LOSS, f"reading stopped early: {error}", source=self.path
-                )
-                break
-            if not part:
-                break
-            parts.append(part)
-            missing -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def peek(self, size: int) -> bytes:
-        """The next bytes, which stay in the stream."""
-        self._ahead = self.read(size) + self._ahead
-        return self._ahead[:size]
-
-    def _take(self, size: int) -> bytes:
-        return self._source.read(size)
-
-
-class Unpacked(Plain):
-    """A compressed stream, several members behind one another included."""
-
-    def __init__(self, source: Plain, path: str, make: Callable[[], _Decoder], piece: int, ratio: int) -> None:
-        super().__init__(source, path)
-        self._make, self._decoder, self._piece, self._ratio = make, make(), piece, ratio
-        self._fed, self._made = 0, 0
-        self._buffer = b""
-
-    def _take(self, size: int) -> bytes:
-        while not self._buffer:
-            if self._decoder.eof:
-                rest = self._decoder.unused_data or self._source.read(self._piece)
-                if not rest.strip(b"\0"):
-                    return b""
-                self._decoder = self._make()
-            else:
-                rest = self._source.read(self._piece)
-                if not rest:
-                    if self._fed:
-                        raise EOFError("the compressed data ends in the middle")
-                    return b""
-            self._fed += len(rest)
-            self._buffer = self._decoder.decompress(rest)
-            self._made += len(self._buffer)
-            if self._made > _BOMB_FREE and self._made > self._ratio * self._fed:
-                self.trouble = Problem(
-                    self.path,
-                    "bomb",
-                    Severity.DATA_LOSS,
-                    f"more than {self._ratio} bytes come out of one; reading stopped",
-                    source=self.path,
-                )
-                return b""
-        part, self._buffer = self._buffer[:size], self._buffer[size:]
-        return part
-
-
-def _zstd() -> _Decoder:
-    import zstandard
-
-    decoder: _Decoder = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-    return decoder
-
-
-def _gzip() -> _Decoder:
-    return zlib.decompressobj(wbits=31)
-
-
-_PACKERS: tuple[tuple[bytes, Callable[[], _Decoder], int], ...] = (
-    (b"\x1f\x8b", _gzip, _SMALL_PIECE * 4),
-    (b"\x28\xb5\x2f\xfd", _zstd, _TINY_PIECE),
-    (b"\xfd7zXZ\0", lzma.LZMADecompressor, _SMALL_PIECE),
-    (b"BZh", bz2.BZ2Decompressor, _SMALL_PIECE),
-)
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _NO_TEXT = (
     b"\x7fELF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05",
@@ -150,7 +44,7 @@ _CONTROL = bytes([*range(1, 9), *range(14, 27), 28, 29, 30, 31, 127])
 
 def is_packed(head: bytes) -> bool:
     """Whether a file is compressed or an archive."""
-    return head.startswith((*(magic for magic, _, _ in _PACKERS), *_ZIP)) or head[257:262] == b"ustar"
+    return head.startswith((*(magic for magic, _, _ in PACKERS), *_ZIP)) or head[257:262] == b"ustar"
 
 
 def is_binary(head: bytes) -> bool:
@@ -192,7 +86,7 @@ def _open(
 ) -> Iterator[Opened]:
     head = stream.peek(512)
     packed = False
-    for magic, make, piece in _PACKERS:
+    for magic, make, piece in PACKERS:
         if head.startswith(magic):
             stream = Unpacked(stream, path, make, piece, bounds.ratio)
             head, packed = stream.peek(512), True
@@ -285,7 +179,7 @@ def _zip(
                         )
                     )
                     return
-                if member.file_size > _BOMB_FREE and member.file_size > bounds.ratio * max(member.compress_size, 1):
+                if member.file_size > BOMB_FREE and member.file_size > bounds.ratio * max(member.compress_size, 1):
                     problems.append(
                         Problem(
                             name,

@@ -20,7 +20,8 @@ from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.extract.batch import Batch, Segment, read_batch
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.extract.records import RecordReader
-from firstfault.ingest.extract.source import SourceState, absorb, follow, settle
+from firstfault.ingest.extract.settle import settle
+from firstfault.ingest.extract.source import SourceState, absorb, follow
 from firstfault.ingest.formats import Formats, SourceFormat
 from firstfault.ingest.frame import Lines, Stream, chunks, frame
 from firstfault.ingest.identify import merge, summarise

@@ -13,7 +13,7 @@ from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import times
 from firstfault.ingest.assemble import Job, Numbered
 from firstfault.ingest.extract.rows import About, SignalRow
-from firstfault.ingest.extract.source import best_of
+from firstfault.ingest.extract.settle import best_of
 from firstfault.ingest.line_table import place
 from firstfault.ingest.options import IngestOptions, zone
 
