@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from firstfault.catalog import Catalog
 from firstfault.catalog.model import Event
 from firstfault.correlate.attempts import attempts_of
 from firstfault.correlate.candidate import Candidate, View
@@ -155,7 +156,7 @@ def _attempt(
     return AttemptResult(number, view, ranked, healthy)
 
 
-def diagnose(database: Path | str) -> Diagnosis:
+def diagnose(database: Path | str, catalog: Catalog | None = None) -> Diagnosis:
     """Diagnose the job of a timeline file and write the findings back into it."""
     from firstfault.correlate.store import save
     from firstfault.correlate.verdict import compose
@@ -164,7 +165,7 @@ def diagnose(database: Path | str) -> Diagnosis:
     try:
         found = correlate(con)
         save(con, found)
-        return compose(found)
+        return compose(found, catalog)
     finally:
         con.close()
 

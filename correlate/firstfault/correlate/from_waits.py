@@ -226,6 +226,9 @@ def _died_unnamed(view: View, candidate: Candidate) -> None:
     for one in view.exits:
         if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != candidate.hosts[0]:
             continue
+        # a scheduler lists every task it ended itself; only a launcher's word about one child tells of a death
+        if "tasks" in one.signal.captures or "task" in one.signal.captures:
+            continue
         if one.died_by in (9, 11, 7, 4):
             candidate.rule = "killed-by-signal"
             candidate.cls = "process-killed" if one.died_by == 9 else "process-segfault"

@@ -113,8 +113,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         and len(other.ranks) <= 2
     ):
         return True
-    if not known.ranks and not other.ranks and known.hosts == other.hosts and known.cls == other.cls:
-        return True
+    if not known.ranks and not other.ranks and known.cls == other.cls:
+        return known.hosts == other.hosts or (not known.common and set(other.hosts) <= set(known.hosts))
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
         return known.cls == other.cls

@@ -4,7 +4,7 @@ the next step.
 
 from __future__ import annotations
 
-from firstfault.catalog import load_catalog
+from firstfault.catalog import Catalog, load_catalog
 from firstfault.catalog.model import Entry, Event
 from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.chain import chain_of
@@ -111,9 +111,9 @@ def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
     return tuple(found.values())[:_MAX_EVIDENCE]
 
 
-def compose(correlation: Correlation) -> Diagnosis:
-    """The answer for the whole job."""
-    entries = dict(load_catalog().entries)
+def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnosis:
+    """The answer for the whole job, worded by the catalog that it was read with."""
+    entries = dict((catalog or load_catalog()).entries)
     results = correlation.attempts
     last = results[-1]
     first_failed = next((result for result in results if result.failed), None)
