@@ -81,7 +81,7 @@ def test_a_dangling_link_among_logs_is_named(cli: Cli, tmp_path: Path) -> None:
         (("--workers", "0"), "workers 0: at least one is needed"),
         (("--host-map", "node1"), "--host-map 'node1': write it as GLOB=VALUE"),
         (("--rank-map", "a*=x"), "--rank-map a*=x: a global rank is a whole number"),
-        (("--catalog", "no/such"), "--catalog no/such: no such folder"),
+        (("--catalog", "no/such"), "no/such: no such file or folder of catalog entries"),
     ],
 )
 def test_wrong_usage_ends_with_two(cli: Cli, arguments: tuple[str, ...], said: str) -> None:

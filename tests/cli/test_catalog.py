@@ -106,3 +106,14 @@ def test_entries_are_tried_on_a_log(cli: Cli, own: Path, tmp_path: Path) -> None
 def test_no_entry_is_no_success(cli: Cli, tmp_path: Path) -> None:
     assert cli("catalog", "test", tmp_path).exit_code == 1
     assert cli("catalog", "check", tmp_path / "none").exit_code == 2
+
+
+def test_a_diagnosis_speaks_by_entries_of_ones_own(cli: Cli, own: Path, tmp_path: Path) -> None:
+    file = own / "disk-quota.toml"
+    title = 'title = "Quota of our own file server"'
+    lines = [title if line.startswith("title = ") else line for line in file.read_text().splitlines()]
+    file.write_text("\n".join(lines) + "\n")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "rank0.log").write_text("step 1\n[rank0]: OSError: [Errno 122] Disk quota exceeded: '/home/x'\n")
+    assert "what      Quota of our own file server\n" in cli("diagnose", logs, "--catalog", own).stdout

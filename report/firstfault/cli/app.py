@@ -26,6 +26,7 @@ from firstfault.cli.settings import (
     Year,
     Zone,
     check_format,
+    existing,
     ingest_options,
 )
 
@@ -66,13 +67,13 @@ def diagnose(
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
             read_logs(paths, output / "timeline.duckdb", options, quiet)
-            answer = judge(output / "timeline.duckdb")
+            answer = judge(output / "timeline.duckdb", options.catalogs)
             write_all(answer, output)
         else:
             with tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
                 database = Path(folder) / "timeline.duckdb"
                 read_logs(paths, database, options, quiet)
-                answer = judge(database)
+                answer = judge(database, options.catalogs)
         show(answer, chosen)
         if fail_on_failure and answer.verdict != "no-failure":
             raise typer.Exit(int(Status.NOT_HEALTHY))
@@ -112,13 +113,13 @@ def ingest(
 
 
 @app.command()
-def report(db: Timeline, format_: Format = None, output: Output = None) -> None:
+def report(db: Timeline, format_: Format = None, output: Output = None, catalog_dirs: CatalogDirs = None) -> None:
     """Diagnose a timeline that stands, and report."""
     with errors_in_words():
         chosen = check_format(format_)
         from firstfault.cli.run import judge, show, write_all
 
-        answer = judge(db)
+        answer = judge(db, existing(catalog_dirs))
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
             write_all(answer, output)
@@ -159,7 +160,7 @@ def explain(
         from firstfault.cli.explain import explain_text
 
         pasted = sys.stdin.read() if text == "-" else text
-        sys.stdout.write(explain_text(pasted, catalog_dirs or ()))
+        sys.stdout.write(explain_text(pasted, existing(catalog_dirs)))
 
 
 @app.command()

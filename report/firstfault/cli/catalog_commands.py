@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
-from firstfault.cli.settings import CatalogDirs
+from firstfault.cli.settings import CatalogDirs, existing
 
 if TYPE_CHECKING:
     from firstfault.catalog import Catalog
@@ -28,10 +28,7 @@ Own = Annotated[
 def _catalog(dirs: list[Path] | None) -> Catalog:
     from firstfault.catalog import load_catalog
 
-    for folder in dirs or ():
-        if not folder.exists():
-            raise CommandError(f"{folder}: no such file or folder", Status.USAGE)
-    return load_catalog(dirs or ())
+    return load_catalog(existing(dirs))
 
 
 @catalog_app.command("list")

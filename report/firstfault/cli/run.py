@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,18 +61,20 @@ def counted(result: IngestResult) -> str:
     )
 
 
-def judge(database: Path) -> Diagnosis:
+def judge(database: Path, catalogs: Sequence[Path] = ()) -> Diagnosis:
     """The diagnosis of a timeline; the findings go back into it where it can be written."""
+    from firstfault.catalog import load_catalog
     from firstfault.correlate.engine import diagnose
 
+    catalog = load_catalog(catalogs)
     if not database.is_file() or os.access(database, os.W_OK):
-        return diagnose(database)
+        return diagnose(database, catalog)
     from firstfault.correlate.engine import correlate
     from firstfault.correlate.verdict import compose
     from firstfault.timeline import open_timeline
 
     with open_timeline(database) as con:
-        return compose(correlate(con))
+        return compose(correlate(con), catalog)
 
 
 def render(diagnosis: Diagnosis, format_: str) -> str:

@@ -75,6 +75,14 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def existing(catalogs: list[Path] | None) -> tuple[Path, ...]:
+    """The folders of --catalog, which have to be there."""
+    for folder in catalogs or ():
+        if not folder.exists():
+            raise CommandError(f"{folder}: no such file or folder of catalog entries", Status.USAGE)
+    return tuple(catalogs or ())
+
+
 def ingest_options(
     host_map: list[str] | None,
     rank_map: list[str] | None,
@@ -92,9 +100,6 @@ def ingest_options(
         if not (text.isascii() and text.isdigit()):
             raise CommandError(f"--rank-map {glob}={text}: a global rank is a whole number", Status.USAGE)
         ranks[glob] = int(text)
-    for folder in catalogs or ():
-        if not folder.exists():
-            raise CommandError(f"--catalog {folder}: no such folder", Status.USAGE)
     return IngestOptions(
         hosts=pairs(host_map, "--host-map"),
         ranks=ranks,
@@ -102,5 +107,5 @@ def ingest_options(
         year=year,
         follow_links=follow_links,
         workers=workers,
-        catalogs=tuple(catalogs or ()),
+        catalogs=existing(catalogs),
     )
