@@ -146,7 +146,16 @@ def _attempt(
         ownerless_errors,
     ):
         candidates.extend(source(view))
-    for outside in (common_ends, oom_kills, device_faults, link_faults, storage, lost_nodes, authored_actions, slow_places):
+    for outside in (
+        common_ends,
+        oom_kills,
+        device_faults,
+        link_faults,
+        storage,
+        lost_nodes,
+        authored_actions,
+        slow_places,
+    ):
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))

@@ -146,7 +146,9 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
     for signal in view.signals:
         if _usable(signal, Event.NODE_FAULT) and not window.stale(signal):
             captures = signal.captures
-            device = captures.get("bus_id") or captures.get("gpu") or captures.get("device") or captures.get("pid") or ""
+            device = (
+                captures.get("bus_id") or captures.get("gpu") or captures.get("device") or captures.get("pid") or ""
+            )
             devices[(host_of_signal(view, signal), device)].append(signal)
     for (host, device), signals in sorted(devices.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         yield _from_device(view, host, device, signals)
@@ -285,10 +287,12 @@ def common_ends(view: View, window: Window) -> Iterator[Candidate]:
             continue
         first = signals[0]
         fabric = first.cls in ("ib-completion-error", "ib-link-failure")
-        dead = any(state.own or state.exit_code in (-9, -11, -7) for state in view.states.values() if state.host == host)
+        dead = any(
+            state.own or state.exit_code in (-9, -11, -7) for state in view.states.values() if state.host == host
+        )
         yield Candidate(
             rule="peer-common-end",
-            cls=first.cls if fabric else "nccl-socket-failure",
+            cls=first.cls if fabric and first.cls else "nccl-socket-failure",
             entry=first.entry,
             component="network",
             ranks=(),

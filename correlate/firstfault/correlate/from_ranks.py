@@ -73,7 +73,8 @@ def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Si
 
     def went_on(state: RankState, signal: Signal) -> bool:
         return any(
-            extent.source is signal.source and extent.last_line > signal.last_line + _WENT_ON for extent in state.extents
+            extent.source is signal.source and extent.last_line > signal.last_line + _WENT_ON
+            for extent in state.extents
         )
 
     ended = [(state, signal) for state, signal in found if raised(state, signal) or not went_on(state, signal)]
@@ -113,7 +114,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
 
 
 def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:
-    """Whether an error that may follow from another one is the only one of its kind, while the others only lose or await peers.
+    """Whether an error that may follow from another one is the only one of its kind, while the others only lose or
+    await peers.
 
     Many ranks print it when they are torn down; where one does, and before any echo of its own, it is the lead.
     """
@@ -144,7 +146,9 @@ def spread(view: View, candidate: Candidate) -> Candidate:
     world = max(len(view.states), len(logged))
     everyone = len(candidate.ranks) >= world and world > 1
     sure = candidate.rule != "own-error-ambiguous"
-    if (everyone and (sure or world > 2)) or (share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)):
+    if (everyone and (sure or world > 2)) or (
+        share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)
+    ):
         candidate.common = True
         candidate.scope_ranks = candidate.ranks
         candidate.for_.append(f"{len(candidate.ranks)} of {len(logged)} ranks raise it: the cause is common to them")

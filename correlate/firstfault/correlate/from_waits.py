@@ -220,7 +220,9 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
 
 
 def _died_unnamed(view: View, candidate: Candidate) -> None:
-    """A launcher that reports a death by signal without saying whose, and one rank of its host that says nothing: that one."""
+    """A launcher that reports a death by signal without saying whose, and one rank of its host that says nothing: that
+    one.
+    """
     if len(candidate.ranks) != 1 or len(candidate.hosts) != 1:
         return
     for one in view.exits:
@@ -234,7 +236,9 @@ def _died_unnamed(view: View, candidate: Candidate) -> None:
             candidate.cls = "process-killed" if one.died_by == 9 else "process-segfault"
             candidate.entry = "process-sigkill" if one.died_by == 9 else "process-segfault"
             candidate.base = BASE["killed-by-signal"] + 0.6
-            candidate.signals.insert(0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}"))
+            candidate.signals.insert(
+                0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}")
+            )
             return
 
 
@@ -318,7 +322,9 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
 
 
 def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:
-    """Whether ranks elsewhere went on to wait: a dead host sends nothing, a connection that breaks at once tells of a death."""
+    """Whether ranks elsewhere went on to wait: a dead host sends nothing, a connection that breaks at once tells of a
+    death.
+    """
     for state in elsewhere:
         for signal in (*state.derived, *state.secondary):
             if signal.event is Event.COLL_TIMEOUT:

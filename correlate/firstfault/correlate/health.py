@@ -10,7 +10,6 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
 
-
 _JOB_WIDE = (
     "complete-scheduler-slurm-state",
     "complete-scheduler-slurm-exit",

@@ -58,7 +58,8 @@ FACT_EVENTS = frozenset(
 
 
 class Moment(NamedTuple):
-    """A time on the job's aligned clock, in nanoseconds: from `ns` less the bound to `late_ns` (or `ns`) plus the bound.
+    """A time on the job's aligned clock, in nanoseconds: from `ns` less the bound to `late_ns` (or `ns`) plus the
+    bound.
 
     A line without a stamp of its own lies somewhere between its stamped neighbours, so it has a late end.
     """

@@ -46,7 +46,9 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
 
 
 def _default_group_rank(signal: Signal, names: Names) -> int | None:
-    """Torch before 2.2 prints only `[Rank N]`, the rank in the group of the work; without a group's name that is the world."""
+    """Torch before 2.2 prints only `[Rank N]`, the rank in the group of the work; without a group's name that is the
+    world.
+    """
     captures = signal.captures
     number = signal.number("pg_rank")
     if number is None or any(captures.get(name) for name in ("pg_id", "pg_name", "pg_guid", "pg_desc")):

@@ -94,7 +94,12 @@ def _authority(one: Candidate) -> int:
 
 def _same_failure(known: Candidate, other: Candidate) -> bool:
     """Whether two candidates speak of one failure: the same ranks, or a host's loss and what its ranks show of it."""
-    if other.rule in ("own-error", "own-error-ambiguous") and not other.ranks and known.ranks and known.cls == other.cls:
+    if (
+        other.rule in ("own-error", "own-error-ambiguous")
+        and not other.ranks
+        and known.ranks
+        and known.cls == other.cls
+    ):
         return set(other.hosts) <= set(known.hosts)
     if known.common or other.common:
         return known.common and other.common and known.cls == other.cls
@@ -283,7 +288,9 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
 
 
 def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
-    """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a poll."""
+    """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a
+    poll.
+    """
     moments = []
     for candidate in (one, other):
         seen = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.load import Timeline
-from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal
+from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal, Source
 from firstfault.correlate.names import Names
 from firstfault.correlate.times import Times
 
@@ -98,7 +98,7 @@ def is_echo(signal: Signal) -> bool:
 
 
 def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...]) -> None:
-    """A rank without a line of its own still has a log where all ranks of its host, or of the job, print in one file."""
+    """A rank without a line of its own still has a log where all of its host, or of the job, print in one file."""
     shared: dict[str | None, Source] = {}
     everywhere: Source | None = None
     users: dict[int, set[int]] = defaultdict(set)
@@ -223,7 +223,8 @@ def build_states(
 
 
 def _end_by_last_error(state: RankState) -> None:
-    """A rank whose launcher saw it fail by itself, and which raised one kind of error in a log that ranks share, ended by it.
+    """A rank whose launcher saw it fail by itself, and which raised one kind of error in a log that ranks share, ended
+    by it.
 
     The lines behind it in such a log are from before: its two streams are copied one after the other.
     """
