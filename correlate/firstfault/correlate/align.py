@@ -12,7 +12,7 @@ for the solution.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,8 +22,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _ROUNDS = 8
-_MAX_PPM = 500e-6
-_FLOOR_PPM = 20e-6
+_MAX_DRIFT = 500e-6
+_USUAL_DRIFT = 40e-6
+_LEAST_DRIFT_ERROR = 20e-6
+_LEAST_NOISE_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ class Segment:
         return self.middle_s + (stamp_s - self.offset_s - self.middle_s) / (1.0 + self.slope)
 
     def bound(self, true_s: float) -> float:
-        """Half width in seconds of what the alignment knows at a time."""
-        spread = 2.5 * self.noise_s / max(1.0, self.points**0.5) + 0.55 * self.resolution_s + self.noise_s
-        return float((spread**2 + (self.slope_error * (true_s - self.middle_s)) ** 2) ** 0.5)
+        """Half width in seconds of what the alignment knows at a time: 95 in 100 errors lie inside."""
+        near = (2.0 + 4.0 / max(self.points, 1)) * self.noise_s / max(1.0, self.points**0.5)
+        drift = 2.2 * self.slope_error * (true_s - self.middle_s)
+        return float(near + self.noise_s + 0.55 * self.resolution_s + abs(drift))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,41 +136,84 @@ def _components(event: Ints, clock: Ints, clocks: int, stamp: Floats) -> tuple[I
 
 
 def _find_step(true: Floats, residual: Floats, resolution: float) -> float | None:
-    """True time at which a residual series jumps by more than twenty times its noise, None where it does not."""
+    """True time at which a residual series jumps by more than twenty times its noise, None where it does not.
+
+    Lines that are late by seconds scatter; after a clock was set, all of them are off by the same.
+    """
     n = len(residual)
     if n < 8:
         return None
     sums = np.concatenate(([0.0], np.cumsum(residual)))
-    split = np.arange(3, n - 2)
+    split = np.arange(4, n - 3)
     left, right = sums[split] / split, (sums[n] - sums[split]) / (n - split)
     best = int(split[np.argmax(np.abs(right - left) * np.sqrt(split * (n - split)))])
     before, after = residual[:best], residual[best:]
-    gap = float(np.median(after) - np.median(before))
-    noise = float(np.median(np.abs(np.concatenate((before - np.median(before), after - np.median(after))))))
-    if abs(gap) > max(20 * noise, 5 * resolution, 0.5):
+    gap = abs(float(np.median(after) - np.median(before)))
+    noise = max(_spread(before), _spread(after))
+    if gap > max(15 * noise, 5 * resolution, 0.5):
         return float((true[best - 1] + true[best]) / 2)
     return None
 
 
-def _fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s: float) -> Segment:
-    """Offset, drift and noise of one stretch of one clock."""
+def _cuts(true: Floats, residual: Floats, resolution: float, depth: int = 3) -> list[float]:
+    """True times of all steps of one clock, in order."""
+    cut = _find_step(true, residual, resolution) if depth else None
+    if cut is None:
+        return []
+    first = true < cut
+    return [
+        *_cuts(true[first], residual[first], resolution, depth - 1),
+        cut,
+        *_cuts(true[~first], residual[~first], resolution, depth - 1),
+    ]
+
+
+def _spread(values: Floats) -> float:
+    """Standard deviation by the median of absolute deviations."""
+    return float(np.median(np.abs(values - np.median(values)))) * 1.4826 if len(values) else 0.0
+
+
+def _centre(values: Floats, resolution: float) -> float:
+    """Median; of stamps cut to whole seconds the trimmed mean, because they fall on few values."""
+    if not len(values):
+        return 0.0
+    if resolution < 0.1:
+        return float(np.median(values))
+    rest = np.sort(values)[len(values) // 5 : len(values) - len(values) // 5]
+    return float(np.mean(rest))
+
+
+def _fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s: float, usual: float) -> Segment:
+    """Offset, drift and noise of one stretch of one clock; `usual` is the noise of all clocks together.
+
+    The drift is a line through the points that lie within three deviations, drawn towards zero by how little it is
+    known.
+    """
     n = len(true)
-    middle = float(np.median(true)) if n else 0.0
-    centre = float(np.median(residual)) if n else 0.0
-    slope, slope_error = 0.0, 100e-6
-    spread = float(np.median(np.abs(residual - centre))) * 1.4826 if n else resolution
-    if n >= 6 and (third := n // 3) >= 2:
-        span = float(np.median(true[-third:]) - np.median(true[:third]))
-        rise = float(np.median(residual[-third:]) - np.median(residual[:third]))
-        if span > 0:
-            error = max(1.2533 * spread * (2 / third) ** 0.5, 0.3 * resolution / third**0.5) / span
-            slope_error = float(min(max(error, _FLOOR_PPM), 100e-6))
-            if abs(rise / span) > 2 * error and abs(rise / span) < _MAX_PPM:
-                slope = rise / span
-    rest = residual - centre - slope * (true - middle)
-    centre += float(np.median(rest)) if n else 0.0
-    spread = float(np.median(np.abs(rest - np.median(rest)))) * 1.4826 if n else resolution
-    return Segment(from_s, offset + centre, slope, middle, spread, slope_error, resolution, n)
+    slope, error, middle = 0.0, _USUAL_DRIFT, float(np.median(true)) if n else 0.0
+    rest = residual
+    if n >= 6:
+        keep = np.ones(n, dtype=bool)
+        for _ in range(4):
+            x, y = true[keep], residual[keep]
+            middle = float(np.mean(x))
+            around = float(np.sum((x - middle) ** 2))
+            rise = float(np.sum((x - middle) * (y - np.mean(y)))) / around if around > 0 else 0.0
+            rest = residual - rise * (true - middle)
+            sigma = max(_spread(rest), 0.3 * resolution, _LEAST_NOISE_S)
+            inside = np.abs(rest - np.median(rest)) <= 3 * sigma + 0.5 * resolution
+            if inside.sum() < 6 or (inside == keep).all():
+                break
+            keep = inside
+        if around > 0 and abs(rise) < _MAX_DRIFT:
+            measured = sigma / around**0.5
+            weight = _USUAL_DRIFT**2 / (_USUAL_DRIFT**2 + measured**2)
+            slope, error = weight * rise, max(weight**0.5 * measured, _LEAST_DRIFT_ERROR)
+        rest = residual - slope * (true - middle)
+    centre = _centre(rest, resolution)
+    # few points tell little of their own noise: that of all clocks counts as four more
+    noise = float(np.hypot(_spread(rest) * n**0.5, usual * 2) / (n + 4) ** 0.5)
+    return Segment(from_s, offset + centre, slope, middle, max(noise, _LEAST_NOISE_S), error, resolution, n)
 
 
 def align(observations: Iterable[Observation]) -> Alignment:
@@ -195,17 +241,19 @@ def align(observations: Iterable[Observation]) -> Alignment:
         theta = _grouped_median(stamp - x[event], clock, len(names))
     first = _grouped_median(resolution, clock, len(names))
     shared = np.bincount(event, minlength=len(events)) > 1
+    rest = (stamp - x[event] - theta[clock])[shared[event]]
+    free = max(1, len(rest) - int(shared.sum()) - len(names) + 1)
+    usual = float(np.median(np.abs(rest))) * 1.4826 * (len(rest) / free) ** 0.5 if len(rest) else 0.0
     fitted: dict[str, Aligned] = {}
     for number, name in enumerate(names):
         mine = np.flatnonzero((clock == number) & shared[event])
         mine = mine[np.argsort(x[event[mine]], kind="stable")]
         true, residual = x[event[mine]], stamp[mine] - x[event[mine]] - theta[number]
-        cut = _find_step(true, residual, float(first[number]))
-        bounds = [-np.inf, *([cut] if cut is not None else []), np.inf]
+        bounds = [-np.inf, *_cuts(true, residual, float(first[number])), np.inf]
         segments = tuple(
-            _fit(true[inside], residual[inside], float(theta[number]), float(first[number]), low)
+            _fit(true[inside], residual[inside], float(theta[number]), float(first[number]), low, usual)
             for low, high in pairwise(bounds)
-            if (inside := (true >= low) & (true < high)).any() or cut is None
+            if (inside := (true >= low) & (true < high)).any() or len(bounds) == 2
         )
         how = f"{len(mine)} shared events" if len(mine) else "no shared event"
         fitted[name] = Aligned(name, int(component[number]), segments, how)
@@ -219,23 +267,41 @@ def _relative(fitted: dict[str, Aligned], names: list[str], component: Ints, clo
     main = int(np.argmax(sizes))
     inside = [number for number in range(len(names)) if component[number] == main and names[number].startswith("wall:")]
     inside = inside or [number for number in range(len(names)) if component[number] == main]
-    reference = names[min(inside, key=lambda number: (-counts[number], names[number]))]
-    anchor = fitted[reference].segments[-1]
+    reference = names[min(inside, key=lambda number: (len(fitted[names[number]].segments), -counts[number], names[number]))]
+    frame = fitted[reference].segments
+    alone = any(one.component == main and len(one.segments) < len(frame) for one in fitted.values())
     clocks = {}
     for name, one in fitted.items():
-        # the reference's own drift stays in everyone's slope: only differences of clocks can be seen
-        segments = tuple(
-            Segment(
-                segment.from_s,
-                segment.offset_s - anchor.offset_s,
-                segment.slope,
-                segment.middle_s,
-                segment.noise_s,
-                segment.slope_error,
-                segment.resolution_s,
-                segment.points,
+        if name == reference and not alone:
+            segments: tuple[Segment, ...] = (replace(frame[-1], from_s=-np.inf, offset_s=0.0, slope=0.0, slope_error=0.0),)
+        else:
+            segments = tuple(
+                _against(segment, frame[-1] if alone else _covering(frame, segment), name == reference)
+                for segment in one.segments
             )
-            for segment in one.segments
-        )
         clocks[name] = Aligned(name, 0 if one.component == main else one.component + 1, segments, one.how)
     return Alignment(reference, base, clocks)
+
+
+def _covering(frame: tuple[Segment, ...], segment: Segment) -> Segment:
+    """The reference's segment at the middle of another clock's."""
+    return [one for one in frame if one.from_s <= segment.middle_s][-1] if len(frame) > 1 else frame[0]
+
+
+def _against(segment: Segment, frame: Segment, itself: bool) -> Segment:
+    """A segment against the reference's clock instead of the common one; what is not known of either adds up."""
+
+    def seen(true_s: float) -> float:
+        return true_s + frame.offset_s + frame.slope * (true_s - frame.middle_s)
+
+    middle = seen(segment.middle_s)
+    return Segment(
+        from_s=seen(segment.from_s) if np.isfinite(segment.from_s) else segment.from_s,
+        offset_s=segment.middle_s + segment.offset_s - middle,
+        slope=(1.0 + segment.slope) / (1.0 + frame.slope) - 1.0,
+        middle_s=middle,
+        noise_s=segment.noise_s if itself else float(np.hypot(segment.noise_s, frame.noise_s)),
+        slope_error=float(np.hypot(segment.slope_error, frame.slope_error)),
+        resolution_s=float(np.hypot(segment.resolution_s, 0.0 if itself else frame.resolution_s)),
+        points=segment.points,
+    )

@@ -107,6 +107,18 @@ class View:
     last_progress: Moment | None = None
     first_echo: Moment | None = None
 
+    @property
+    def usual_step_ns(self) -> int:
+        """Nanoseconds that a printed step took on average, 0 where the logs do not show it."""
+        spans = [
+            (extent.last_ns - extent.first_ns) // max(1, state.progress.count)
+            for state in self.states.values()
+            if state.progress is not None
+            for extent in state.extents
+            if extent.source is state.progress.source and extent.last_ns and extent.first_ns
+        ]
+        return max(spans, default=0)
+
     def logged(self) -> list[RankState]:
         """States of ranks of which lines were read."""
         return [state for state in self.states.values() if state.logged]

@@ -360,6 +360,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
             moment=earliest(view, sure or signals),
         )
+        _long_silent(view, candidate)
         yield candidate
 
 
@@ -389,6 +390,21 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
             "who wait for it"
         ],
     )
+
+
+def _long_silent(view: View, candidate: Candidate) -> None:
+    """A job that had been silent for long when it was ended had hung before: the end is not what failed first."""
+    if candidate.moment is None or candidate.cls not in ("time-limit", "cancelled-by-user"):
+        return
+    ends = [ns for state in view.logged() if (ns := state.last_progress_ns(view.times)) is not None]
+    if not ends:
+        return
+    silent = candidate.moment.ns - max(ends)
+    usual = view.usual_step_ns
+    if silent > max(15 * 60 * 1_000_000_000, 20 * usual):
+        candidate.base -= 2.6
+        candidate.against.append(f"the job had made no progress for {silent / 60e9:.0f} minutes when it was ended")
+        candidate.missing = "what the ranks waited for since then: py-spy stacks or flight-recorder dumps of all ranks"
 
 
 def _after_echoes(view: View, signals: list[Signal]) -> bool:

@@ -78,6 +78,13 @@ class RankState:
         ]
         return max(moments) if moments else None
 
+    def last_progress_ns(self, times: Times) -> int | None:
+        """Aligned time of its last step line; of its last stamped line where it prints no steps."""
+        if self.progress is None or self.progress.stamp_ns is None:
+            return self.last_ns(times)
+        moment = times.of_source(self.progress.source, self.progress.stamp_ns)
+        return moment.ns if moment else None
+
     def last_extent(self, times: Times) -> Extent | None:
         """The source that holds its last line."""
         if not self.extents:

@@ -83,9 +83,9 @@ class Times:
         if signal.stamp_ns is None or signal.stamp_kind in ("monotonic", "relative"):
             return None
         stamp = _utc(signal.stamp_ns, signal.utc_offset_s, signal.source)
-        if signal.own_stamp:
-            return self._place(signal.source, stamp, signal.res_ns)
         placed = self._place(signal.source, stamp, 0)
+        if signal.own_stamp:  # a stamp is cut, not rounded: the event lies within the printed second or millisecond
+            return Moment(placed.ns, placed.bound_ns, placed.ns + signal.res_ns) if placed else None
         # no stamped line follows, or only at once: how long after its neighbour it was printed is open
         gap = signal.res_ns if signal.res_ns > _SECOND else _OPEN_END_NS
         return Moment(placed.ns, placed.bound_ns, placed.ns + gap) if placed else None
