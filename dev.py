@@ -54,7 +54,7 @@ def environment(tools: bool) -> None:
     ).hexdigest()
     stamp = VENV / "firstfault-dev.txt"
     found = stamp.read_text(encoding="utf-8").split() if stamp.is_file() else []
-    if found[:1] != [state]:
+    if found[:1] != [state] or not (VENV / "bin" / "python").exists():
         sys.stderr.write("dev.py: makes the virtual environment .venv; once, about a minute\n")
         made = subprocess.run(
             [sys.executable, "-m", "venv", "--clear", str(VENV)],
@@ -89,9 +89,10 @@ def main(arguments: list[str]) -> None:
     if command == "python":
         os.execv(python, [python, *rest])
     if command == "test":
-        workers = str(max(1, min(8, os.cpu_count() or 1)))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        workers = str(max(1, min(8, cores)))
         os.chdir(ROOT)
-        os.execv(python, [python, "-m", "pytest", "-q", "-n", workers, "-m", "not slow", *rest])
+        os.execv(python, [python, "-m", "pytest", "-q", "-rs", "-n", workers, "-m", "not slow", *rest])
     os.execv(python, [python, "-m", "firstfault", command, *rest])
 
 
