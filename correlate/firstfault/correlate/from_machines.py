@@ -356,7 +356,9 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             hosts=(host,) if host and ranks else (),
             base=BASE["authored-action"]
             if sure
-            else BASE["own-error-ambiguous"] - (1.3 if _after_echoes(view, signals) else 0.0),
+            else BASE["own-error-ambiguous"]
+            - (1.3 if _after_echoes(view, signals) else 0.0)
+            - (0.6 if not view.timeline.progress else 0.0),
             signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
             moment=earliest(view, sure or signals),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
+from firstfault.correlate.states import RankState
 
 _JOB_WIDE = (
     "complete-scheduler-slurm-state",
@@ -62,9 +63,13 @@ def by_all_ranks(view: View) -> bool:
 
 
 def outlives(view: View, done: list[Signal]) -> bool:
-    """Whether the proof stands after every failure line that it shares a log with, and nobody else failed."""
-    failed = any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt)
-    if by_all_ranks(view) and not failed and len(view.logged()) >= (view.names.world or 0):
+    """Whether the proof stands after every failure line, and nobody else failed."""
+    ends = [one for one in view.exits if one.signal.attempt == view.attempt and one.code not in (None, 0)]
+    if by_all_ranks(view) and not ends and len(view.logged()) >= (view.names.world or 0):
+        return True
+    if any((signal.fact or "").startswith(_JOB_WIDE) for signal in done):
+        return all(_went_on_after(view, state, done) for state in view.states.values())
+    if not ends and _whole_launcher(view, done) and not any(state.own for state in view.states.values()):
         return True
     last: dict[int, int] = {}
     for signal in done:
@@ -72,22 +77,42 @@ def outlives(view: View, done: list[Signal]) -> bool:
     for state in view.states.values():
         if state.exit_code not in (None, 0) and not state.completed:
             return False
-        for signal in (*state.own, *state.derived, *state.secondary):
-            end = last.get(signal.source.id)
-            if end is not None and end > signal.line:
-                continue
-            if end is None and (state.completed or not state.own):
-                # another log of a rank that is known to have completed: what it prints while it goes is noise
-                if (
-                    state.completed
-                    and state.completed[-1].source is signal.source
-                    and state.completed[-1].line < signal.line
-                ):
-                    continue
-                if any(_after(view, one, signal) for one in done):
-                    continue
+        if not all(_before_end(view, state, signal, done, last) for signal in _failures(state)):
             return False
     return True
+
+
+def _failures(state: RankState) -> list[Signal]:
+    return [*state.own, *state.derived, *state.secondary]
+
+
+def _before_end(view: View, state: RankState, signal: Signal, done: list[Signal], last: dict[int, int]) -> bool:
+    """Whether a failure line lies before the end that the proof states, or is noise of a rank that had completed."""
+    end = last.get(signal.source.id)
+    if end is not None:
+        return end > signal.line
+    if not state.completed and state.own:
+        return False
+    own_end = state.completed[-1] if state.completed else None
+    if own_end is not None and own_end.source is signal.source and own_end.line < signal.line:
+        return True
+    return any(_after(view, one, signal) for one in done)
+
+
+def _went_on_after(view: View, state: RankState, done: list[Signal]) -> bool:
+    """Whether the job made progress, or stated its end, after each failure of a rank: a restart that went well."""
+    for signal in _failures(state):
+        later = view.later_steps.get(signal.id, (0, 0))[1]
+        ended = any(one.source is signal.source and one.line > signal.line for one in (*done, *state.completed))
+        if later < 3 and not ended and not any(_after(view, one, signal) for one in (*done, *state.completed)):
+            return False
+    return True
+
+
+def _whole_launcher(view: View, done: list[Signal]) -> bool:
+    """Whether a wrapper states exit status 0 of the only launcher: whatever was printed on the way did not matter."""
+    hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    return len(hosts) <= 1 and any((signal.fact or "").startswith("complete-launcher-exit") for signal in done)
 
 
 def _after(view: View, done: Signal, failure: Signal) -> bool:

@@ -88,7 +88,7 @@ def _authority(one: Candidate) -> int:
     if one.rule in ("own-error-witnessed", "own-error", "common-error", "launcher-error", "odd-operation"):
         return 3
     if one.rule in ("killed-by-signal", "exit-code"):
-        return 2
+        return 2 if one.base >= CONCLUSIVE else 0
     return 1
 
 
