@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.identity_statements import Spoken, Statement
+from firstfault.ingest.identity_statements import TABLES, Spoken, Statement
 
 RESTART_TEXT = "will restart worker group"
 RESTART_GAP_NS = 60 * 1_000_000_000
@@ -76,12 +76,8 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         if cursor.agents[agent] > cursor.attempt:
             yield Boundary(row.source_id, row.line + 1, cursor.agents[agent], None, row.stamp_ns, row.stamp_kind)
     for one in here:
-        if (
-            not one.own
-            or one.how != "start-line"
-            or one.comm is not None
-            or row.event not in (Event.IDENTITY, Event.START)
-        ):
+        starts = (one.own and one.how == "start-line") or one.fact in TABLES
+        if not starts or one.comm is not None or row.event not in (Event.IDENTITY, Event.START):
             continue
         key = (one.fact, one.rank, one.local_rank, one.task)
         if key[1:] == (None, None, None):

@@ -17,7 +17,8 @@ from firstfault.ingest.identity_statements import Statement, is_address, short_h
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
 NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
 PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
-LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-"})
+LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-", "host", "node"})
+LEVELS = frozenset({"trace", "debug", "info", "warn", "warning", "error", "critical", "fatal", "notice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,12 @@ class HostNames:
             self._meant[candidate] = self._fitting(candidate)
         return self._meant[candidate]
 
+    def inside(self, text: str) -> str | None:
+        """The one known host whose whole name stands in a text, between marks."""
+        found = [name for name in self.known() if name in text and _telling(name) and _stands_in(name, text)]
+        longest = [name for name in found if not any(name != other and name in other for other in found)]
+        return longest[0] if len(longest) == 1 else None
+
     def _fitting(self, candidate: str) -> str | None:
         names = [candidate]
         names.extend(candidate[len(p) :] for p in PREFIXES if candidate.startswith(p) and len(candidate) > len(p))
@@ -109,7 +116,23 @@ class HostNames:
 
 def usable(name: str) -> bool:
     """Whether a name says anything about where."""
-    return bool(name) and len(name) <= 253 and short_host(name).lower() not in LOOPBACK and not name.startswith("127.")
+    short = short_host(name).lower()
+    return (
+        0 < len(name) <= 253
+        and short not in LOOPBACK
+        and short not in LEVELS
+        and not short.isdigit()
+        and not name.startswith("127.")
+    )
+
+
+def _telling(name: str) -> bool:
+    """Whether a name is long enough to be meant where it stands inside another."""
+    return len(name) >= 4 or (len(name) >= 2 and any(letter.isdigit() for letter in name))
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text) is not None
 
 
 def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) -> frozenset[tuple[str, str]]:

@@ -11,6 +11,7 @@ from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, by_stamps
 from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
+from firstfault.ingest.identity_links import by_process
 from firstfault.ingest.identity_maps import RankMaps
 from firstfault.ingest.identity_ranks import with_world_ranks, world_size
 from firstfault.ingest.identity_sources import (
@@ -56,6 +57,7 @@ class Job:
         claims = path_claims(by_id)
         keys = line_keys(summary, sorted(by_id))
         statements = [one for one in statements if one.source_id in by_id]
+        statements = [*statements, *by_process(keys, statements)]
         counts: dict[str, int] = {}
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
@@ -118,7 +120,10 @@ class Job:
         """The writer of all lines of a source whose headers say the same."""
         s = key.source_id
         source = self.sources[s]
-        host = self._seen.names.short(key.host) or source.host
+        host = self._seen.names.short(key.host)
+        if host is None and key.pid is not None:
+            host = self._maps.host_of_pid(s, key.pid)
+        host = host or source.host
         local_prefix = s in self._local_prefix and key.rank is not None
         rank, local = (None, key.rank) if local_prefix else (key.rank, key.local_rank)
         if source.kind in MACHINE_KINDS:
@@ -200,10 +205,7 @@ class Job:
                         host=source.host,
                     ),
                 )
-            for key in self._seen.keys[s]:
-                if key.rank is not None and s not in self._local_prefix:
-                    host = self._seen.names.short(key.host) or source.host
-                    yield s, DumpIdentity(key.first, "prefix", rank=key.rank, host=host, pid=key.pid)
+            yield from ((s, row) for row in self._header_rows(s))
             if source.rank is not None:
                 how = "override" if s in self._by_user else "source"
                 yield s, DumpIdentity(
@@ -213,6 +215,16 @@ class Job:
         for alias in self._hosts.aliases:
             yield alias.source_id, DumpIdentity(alias.line, alias.how, host=alias.host, alias=alias.alias)
         yield from self._inferred()
+
+    def _header_rows(self, s: int) -> Iterator[DumpIdentity]:
+        """Ranks, hosts and processes that the headers of a source's lines name together."""
+        if s in self._local_prefix:
+            return
+        for key in self._seen.keys[s]:
+            found = self.resolve(key)
+            rank = key.rank if key.rank is not None else found.rank if key.task is not None else None
+            if rank is not None:
+                yield DumpIdentity(key.first, "prefix", rank=rank, host=found.host, pid=key.pid)
 
     def _inferred(self) -> Iterator[tuple[int, DumpIdentity]]:
         """Ranks that nothing names, on hosts whose first rank and size are known."""

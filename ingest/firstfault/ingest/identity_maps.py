@@ -35,17 +35,19 @@ class RankMaps:
         self._by_user = said_by_user
         self.pid_rank, self.rank_host, self.rank_local = Votes(), Votes(), Votes()
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
-        self._placed = Votes()
+        self._placed, self.pid_host = Votes(), Votes()
         self._all_pods = {one.pod for one in seen.statements} | {claims.pod for claims in seen.claims.values()}
         self.task_is_rank = self._tasks()
         self.one_node = self._one_node()
         for one in seen.statements:
             self._take(one)
+        self._take_headers()
         self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
         alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
         self._file_for_each = world is not None and 1 < world <= len(alone) and alone >= set(range(world))
         """Whether every rank of the job is the only one that some file names."""
         self._rank = {s: self._by_evidence(s) for s in seen.order}
+        self._correct_guesses()
         self._spread()
         self._inferred: list[tuple[int, str, int]] = []
         self.blocks = self._find_blocks()
@@ -77,9 +79,10 @@ class RankMaps:
     def node_rank_of(self, source_id: int) -> int | None:
         """The rank of the node that a source belongs to."""
         host = self._hosts.of(source_id)
-        for key in (("source", str(source_id)), ("host", host)):
-            if (found := self.node_rank.best_int(key)) is not None:
-                return found
+        if (found := self.node_rank.sure_int(("source", str(source_id)))) is not None:
+            return found
+        if host is not None and (found := self.node_rank.best_int(("host", host))) is not None:
+            return found
         claims = self._seen.claims[source_id]
         if claims.task is not None and not self.task_is_rank:
             return claims.task
@@ -99,6 +102,11 @@ class RankMaps:
             if (found := self.pid_rank.sure_int(key)) is not None:
                 return found
         return None
+
+    def host_of_pid(self, source_id: int, pid: int) -> str | None:
+        """The host of a process, as a launcher's table in the same source says."""
+        key = (("source", str(source_id)), pid)
+        return self.pid_host.best_str(key) if self.pid_host.clear(key) else None
 
     def rank_of_local(self, source_id: int, host: str | None, local_rank: int) -> int | None:
         """The rank with a local rank on the node that a source speaks for."""
@@ -159,16 +167,19 @@ class RankMaps:
             if (task := seen.claims[s].task) is not None and ranks:
                 agree += ranks == {task} != {0}
                 disagree += ranks != {task}
-        for one in seen.statements:
-            if one.own and one.task is not None and one.rank is not None:
-                agree += one.task == one.rank != 0
-                disagree += one.task != one.rank
+        pairs = {(one.task, one.rank) for one in seen.statements if one.own}
+        pairs |= {(key.task, key.rank) for s in seen.order if s not in self._local_prefix for key in seen.keys[s]}
+        for said, rank in pairs:
+            if said is not None and rank is not None:
+                agree += said == rank != 0
+                disagree += said != rank
         if agree or disagree:
             return agree > disagree
         if any(LAUNCHERS.search(one.head) for one in seen.sources.values()):
             return False
         if self.world is not None:
             tasks = [claims.task for claims in seen.claims.values()] + [one.task for one in seen.statements]
+            tasks += [key.task for s in seen.order for key in seen.keys[s]]
             return max((task for task in tasks if task is not None), default=-1) + 1 == self.world
         return not any((one.local_world or 0) > 1 for one in seen.statements)
 
@@ -184,6 +195,7 @@ class RankMaps:
         hosts = self._hosts.named(node_logs=False) | {
             one.host for one in statements if one.host is not None and one.rank is not None
         }
+        hosts |= {host for s in self._seen.order if not self._seen.is_node_log(s) for host in self._hosts.all_spoken(s)}
         trees = {claims.tree for claims in self._seen.claims.values() if claims.tree}
         return len(hosts) <= 1 and len(trees) <= 1 and (self.world is None or self.world <= NODE_LIMIT)
 
@@ -210,9 +222,12 @@ class RankMaps:
     def _take(self, one: Statement) -> None:
         source_host = self._hosts.of(one.source_id)
         speaks_for_node = one.own or one.how in ("rendezvous", "launcher-table")
-        host = one.host or (one.said_host if one.own else None) or (source_host if speaks_for_node else None)
+        host = one.host or ((one.said_host or source_host) if speaks_for_node else None)
+        placed = one.how if one.host or one.said_host or one.source_id not in self._hosts.guessed else "path"
         if one.task is not None:
             self.task_host.count(one.task, one.host, one.how)
+            if not self.task_is_rank and one.host is not None and one.local_rank is None:
+                self.node_rank.count(("host", one.host), one.task, one.how)
         rank = one.rank
         if rank is None and one.task is not None and self.task_is_rank:
             rank = one.task
@@ -223,16 +238,49 @@ class RankMaps:
                 self.node_rank.count(("source", str(one.source_id)), one.node_rank, one.how)
         if rank is None or (self.world is not None and rank >= self.world):
             return
-        self.rank_host.count(rank, host, one.how)
+        self.rank_host.count(rank, host, placed)
         self._placed.count((rank, one.attempt), host, one.how)
         self.rank_local.count(rank, one.local_rank, one.how)
         for pid in sorted({one.pid, one.said_pid if one.own else None} - {None}, key=str):
             where = ("host", host) if host is not None else ("source", str(one.source_id))
             self.pid_rank.count((where, pid), rank, one.how)
+            if one.how == "launcher-table" and one.host is not None:
+                here = (("source", str(one.source_id)), pid)
+                self.pid_rank.count(here, rank, one.how)
+                self.pid_host.count(here, one.host, one.how)
         if one.local_rank is not None:
             for node in self._nodes(one.source_id, host):
                 if speaks_for_node or node[0] == "host":
                     self.node_local.count((node, one.local_rank), rank, one.how)
+
+    def _take_headers(self) -> None:
+        """What the headers of lines say together: a task and its host, a rank, its host and its process."""
+        for s in self._seen.order:
+            if s in self._local_prefix or self._seen.is_node_log(s):
+                continue
+            for key in self._seen.keys[s]:
+                host = self._seen.names.short(key.host)
+                if key.task is not None:
+                    self.task_host.count(key.task, host, "prefix")
+                rank = key.task if key.rank is None and self.task_is_rank else key.rank
+                if rank is None or (self.world is not None and rank >= self.world):
+                    continue
+                placed = "prefix" if host is not None or s not in self._hosts.guessed else "path"
+                host = host or self._hosts.of(s)
+                self.rank_host.count(rank, host, placed)
+                self.rank_local.count(rank, key.local_rank, "prefix")
+                if key.pid is not None:
+                    where = ("host", host) if host is not None else ("source", str(s))
+                    self.pid_rank.count((where, key.pid), rank, "prefix")
+
+    def _correct_guesses(self) -> None:
+        """A host that only the path suggests gives way to the one where lines elsewhere place the rank."""
+        found: dict[int, str] = {}
+        for s in self._hosts.guessed:
+            rank = self._rank[s]
+            if rank is not None and (host := self.rank_host.best_str(rank)) is not None:
+                found[s] = host
+        self._hosts.correct(found)
 
     def _ranks_spoken(self, s: int) -> frozenset[int]:
         found = {one.rank for one in self._seen.own.get(s, ()) if one.rank is not None}

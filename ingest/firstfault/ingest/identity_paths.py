@@ -16,7 +16,10 @@ PATH_LIMIT = 1024
 
 @dataclass(frozen=True, slots=True)
 class PathClaims:
-    """What one path says. `hosts` are candidates, the most specific first; `tree` is the run folder of an agent."""
+    """What one path says. `hosts` are candidates, the most specific first; `tree` is the run folder of an agent.
+
+    `words` are the names of the file and its folders from the inside out; a known host may stand inside one.
+    """
 
     rank: int | None = None
     local_rank: int | None = None
@@ -34,6 +37,7 @@ class PathClaims:
     tree: str | None = None
     kind: str | None = None
     hosts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 ELASTIC = re.compile(
@@ -60,6 +64,9 @@ SLURM_JOB = re.compile(r"^slurm[-_](?P<job>\d{2,12})\.\w+$")
 HOST_TASK = re.compile(
     r"^[A-Za-z][\w.]*?-(?P<job>\d{2,12})-(?P<host>[A-Za-z][\w-]*?)-(?P<task>\d{1,7})\.(?:out|err|log)$"
 )
+JOB_TASK = re.compile(
+    r"^[A-Za-z][\w.]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.](?P<task>\d{1,7})\.(?:out|err|log|txt)$"
+)
 INDEXED = re.compile(r"^(?:host|worker|process|trainer|gpu|dev|local)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
 NCCL_FILE = re.compile(r"^nccl\.(?P<host>[^.]+)\.(?P<pid>\d+)\.(?:log|txt)$")
 INSPECTOR_FILE = re.compile(r"^(?P<host>.+)-pid(?P<pid>\d+)\.log$")
@@ -83,33 +90,38 @@ KIND_WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 SUBJECT = frozenset({
-    "all", "attempt", "audit", "batch", "boot", "chrony", "chronyc", "console", "container", "current", "data",
-    "date", "dcgm", "debug", "describe", "dmesg", "driver", "dump", "err", "error", "errors", "event", "events",
-    "fabricmanager", "file", "fm", "fr", "get", "gids", "health", "hostengine", "hostinfo", "ibdev2netdev",
-    "iblinkinfo", "ibstat", "info", "instance", "instances", "job", "jobs", "journal", "journalctl", "json", "kern",
-    "kernel", "kmsg", "kubectl", "kubelet", "last", "launch", "launcher", "list", "log", "logs", "lscpu", "lsmod",
-    "lspci", "main", "mem", "memory", "messages", "mmfs", "mpirun", "nccl", "net", "nfs", "nohup", "ntpq", "nv",
-    "nvidia", "nvlink", "nvsm", "out", "output", "previous", "process", "ps", "rank", "ranks", "ras", "raylet",
-    "report", "resume", "rocm", "rocminfo", "run", "sacct", "scheduler", "scontrol", "sel", "session", "show",
-    "slurm", "slurmctld", "slurmd", "smi", "squeue", "srun", "stack", "stacks", "state", "stats", "status",
-    "stderr", "stdout", "syslog", "tail", "task", "tasks", "text", "time", "tmp", "top", "torchrun", "tracking",
-    "train", "trainer", "training", "txt", "uptime", "vllm", "xid",
+    "acc", "accelerate", "after", "all", "attempt", "audit", "batch", "before", "bmc", "boot", "bootlog", "chrony",
+    "chronyc", "chronyd", "collect", "console", "container", "counters", "current", "data", "date", "dcgm", "dcgmi",
+    "debug", "describe", "df", "diag", "dmesg", "dmidecode", "driver", "du", "dump", "err", "error", "errors",
+    "ethtool", "event", "events", "excerpt", "fabricmanager", "file", "fm", "fr", "free", "gdb", "get", "gids", "hca",
+    "health", "healthcheck", "hostengine", "hostinfo", "ibdev2netdev", "ibdiagnet", "iblinkinfo", "ibstat", "info",
+    "instance", "instances", "iostat", "ipmi", "ipmitool", "job", "jobs", "journal", "journalctl", "json", "kern",
+    "kernel", "kmsg", "kubectl", "kubelet", "last", "launch", "launcher", "lctl", "lfs", "limits", "list", "log",
+    "logs", "ls", "lscpu", "lsmod", "lsof", "lspci", "main", "mem", "memory", "messages", "mmfs", "mount", "mounts",
+    "mpirun", "mpstat", "nccl", "net", "nfs", "nohup", "npu", "ntp", "ntpd", "ntpq", "numactl", "nv", "nvidia",
+    "nvlink", "nvme", "nvsm", "opensm", "out", "output", "perfquery", "previous", "process", "ps", "pyspy", "quota",
+    "rank", "ranks", "ras", "raylet", "report", "resume", "rocm", "rocminfo", "run", "sacct", "sar", "scheduler",
+    "scontrol", "script", "sel", "session", "sh", "show", "slurm", "slurmctld", "slurmd", "smi", "squeue", "srun",
+    "stack", "stacks", "state", "stats", "status", "stderr", "stdout", "strace", "sysctl", "syslog", "tail", "task",
+    "tasks", "tegrastats", "tensorboard", "text", "time", "timedatectl", "tmp", "top", "torchrun", "tracking", "train",
+    "trainer", "training", "txt", "ufm", "ulimit", "uptime", "version", "versions", "vllm", "vmstat", "wide", "wrapper",
+    "xid", "xpu",
 })  # fmt: skip
 """Words of file names that say what a file is about; what stands between them may be a host (`sg-15-dmesg-T`)."""
 
 GENERIC = SUBJECT | frozenset({
     "agent", "app", "args", "aws", "base", "build", "cluster", "config", "containers", "core", "default", "demo",
-    "device", "dist", "elastic", "etc", "exp", "experiment", "experiments", "export", "finetune", "free", "full",
-    "gpu", "gpus", "head", "home", "host", "hosts", "init", "ip", "lib", "link", "local", "merged", "mnt",
-    "network", "node", "nodes", "opt", "outputs", "pod", "pods", "pool", "pretrain", "proc", "python", "ray",
-    "runs", "scratch", "server", "sft", "submit", "sys", "system", "tb", "test", "tlog", "topo", "torch", "ufm",
-    "user", "users", "usr", "var", "work", "worker", "workers", "workspace", "world",
+    "device", "dist", "elastic", "etc", "exp", "experiment", "experiments", "export", "finetune", "full", "gpu", "gpus",
+    "head", "home", "host", "hosts", "init", "ip", "lib", "link", "local", "merged", "mnt", "network", "node", "nodes",
+    "opt", "outputs", "pod", "pods", "pool", "pretrain", "proc", "python", "ray", "runs", "scratch", "server", "sft",
+    "submit", "sys", "system", "tb", "test", "tlog", "topo", "torch", "user", "users", "usr", "var", "work", "worker",
+    "workers", "workspace", "world",
 })  # fmt: skip
 """Words that are never a host by themselves."""
 
 NOT_A_HOST = re.compile(
     r"^(?:\d+|attempt[_-]?\d+|rank[_.-]?\d+|gpu[_-]?\d|task[_-]?\d+|step[_-]?\d+|epoch[_-]?\d+|ckpt.*|checkpoint.*|v\d+|run[_-]?\d+"
-    r"|exp[_-]?\d+|job[_-]?\d+|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
+    r"|exp[_-]?\d+|job[_-]?\d+|(?:eth|eno|ens|enp|bond|mlx\d_|hsn|docker)\d\w*|ib\d|lo|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
     re.I,
 )
 EXTENSIONS = re.compile(r"\.(?:log|txt|out|err|json|csv|gz|zst|xz|bz2|stdout|stderr|dump|\d{1,3}|\d{8}-\d{6})$", re.I)
@@ -185,6 +197,7 @@ def claims_of(path: str) -> PathClaims:
         tree=text.get("tree"),
         kind=text.get("kind"),
         hosts=tuple(dict.fromkeys(hosts)),
+        words=(stem_of(base), *reversed(parts[:-1])),
     )
 
 
@@ -193,10 +206,10 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
         text["jobid"] = match["job"]
         found["task"] = int(match["task"])
         return
-    if match := HOST_TASK.match(base):
+    if match := HOST_TASK.match(base) or JOB_TASK.match(base):
         text["jobid"] = match["job"]
         found["task"] = int(match["task"])
-        hosts.append(match["host"])
+        hosts.extend(name for name in (match.groupdict().get("host"),) if name)
         return
     if match := NCCL_FILE.match(base) or INSPECTOR_FILE.match(base):
         hosts.append(match["host"])
@@ -226,7 +239,8 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
 def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> Iterable[str]:
     """Names in the path that may be hosts: what the stem of the file leaves, then the folders from the inside out."""
     if not pod and not ranked and not SLURM_JOB.match(base) and not SUBMITIT.match(base) and not SLURM_TASK.match(base):
-        yield from _name_parts(ADDRESS.sub("", stem_of(base)))
+        for name in _name_parts(ADDRESS.sub("", stem_of(base))):
+            yield from _without_numbers(name)
     for part in reversed(parts[:-1]):
         if NOT_A_HOST.match(part) or part.lower() in GENERIC or MKDTEMP.match(part):
             continue
@@ -247,6 +261,17 @@ def _name_parts(stem: str) -> list[str]:
         if name and name.lower() not in GENERIC and re.search(r"[A-Za-z]", name) and not NOT_A_HOST.match(name):
             found.append(name)
     return sorted(found, key=lambda name: not any(letter.isdigit() for letter in name))
+
+
+def _without_numbers(name: str) -> list[str]:
+    """A name whose first label is a number or another word that no host has goes on at its next label."""
+    labels = name.split(".")
+    while len(labels) > 1 and (labels[0].isdigit() or NOT_A_HOST.match(labels[0]) or labels[0].lower() in GENERIC):
+        labels = labels[1:]
+    rest = re.sub(r"^\d+[-_](?=[A-Za-z])", "", ".".join(labels))
+    found = [rest]
+    found.extend(label for label in labels[1:] if any(letter.isdigit() for letter in label))
+    return [one for one in found if one.lower() not in GENERIC and not NOT_A_HOST.match(one)]
 
 
 def shape_of(name: str) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, sibling_names, single
-from firstfault.ingest.identity_paths import PathClaims, claims_of
+from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, small
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
@@ -97,6 +97,8 @@ class SourceHosts:
         self._seen = seen
         self.aliases: list[Alias] = []
         self.problems: list[tuple[int, DumpProblem]] = []
+        self.guessed: dict[int, str] = {}
+        """Sources whose host is only a part of their path that looks like one."""
         self.remote = False
         """Whether some source names the hosts of other nodes only, so that its own node has no name."""
         self._spoken: dict[int, Counter[str]] = {}
@@ -118,10 +120,23 @@ class SourceHosts:
         """How many hosts the lines of a source name."""
         return len(self._spoken.get(source_id, ()))
 
+    def all_spoken(self, source_id: int) -> frozenset[str]:
+        """The hosts that the lines of a source name."""
+        return frozenset(self._spoken.get(source_id, ()))
+
     def put(self, source_id: int, host: str) -> None:
         """A host that was found on another way, for a source without one."""
         if self._host.get(source_id) is None:
             self._host[source_id] = host
+
+    def correct(self, found: Mapping[int, str]) -> None:
+        """Hosts of sources whose ranks lines elsewhere place; guesses like a wrong one count no more."""
+        wrong = {shape_of(self.guessed[s]) for s, host in found.items() if s in self.guessed and host != self._host[s]}
+        for s, guess in self.guessed.items():
+            if s in found:
+                self._host[s] = found[s]
+            elif shape_of(guess) in wrong:
+                self._host[s] = None
 
     def named(self, node_logs: bool) -> set[str]:
         """Hosts of sources, with or without those that only speak for a machine."""
@@ -143,6 +158,8 @@ class SourceHosts:
             host = single(stated)
         pod = seen.names.short(seen.claims[s].pod)
         if host is None and not lines and not stated:
+            if pod is None and meant is not None and not sure:
+                self.guessed[s] = meant
             return pod or meant or seen.names.short(seen.claims[s].address)
         if host is not None and meant is not None and meant != host:
             self._join(s, host, meant, sure)
@@ -168,6 +185,9 @@ class SourceHosts:
         seen = self._seen
         for candidate in seen.claims[s].hosts:
             if known := seen.names.of_candidate(candidate):
+                return known, True
+        for word in seen.claims[s].words:
+            if known := seen.names.inside(word):
                 return known, True
         for candidate in seen.claims[s].hosts:
             brothers = (place_of(seen.sources[s].path, candidate), candidate) in self._siblings

@@ -17,6 +17,8 @@ from firstfault.ingest.dumps.rows import DumpIdentity
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
+TABLES = frozenset({"identity-ray-train"})
+"""Facts in which one process lists others."""
 TEXT_LIMIT = 4096
 RANGE_LIMIT = 1 << 14
 """More numbers or hosts than any printed list is worth reading."""
@@ -237,7 +239,7 @@ def _of_dump(source_id: int, one: DumpIdentity) -> Statement:
 
 
 def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
-    if row.event in OTHERS_EVENTS:
+    if row.event in OTHERS_EVENTS or row.fact in TABLES:
         own = False
     elif row.event in OWN_EVENTS:
         own = True
@@ -262,7 +264,7 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         node_rank=_small(captures, "node_rank"),
         task=_small(captures, "task"),
         host=_word(captures, "host"),
-        pid=_int(captures, "child_pid") if not own else _int(captures, "pid", "child_pid"),
+        pid=_int(captures, "pid", "child_pid") if own or row.fact in TABLES else _int(captures, "child_pid"),
         gpu=_small(captures, "gpu") if own else None,
         bus_id=pci(_word(captures, "bus_id") or "") if _word(captures, "bus_id") else None,
         address=_word(captures, "ip"),
@@ -273,6 +275,8 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         comm_size=_small(captures, "comm_size"),
         world_size=_small(captures, "world_size"),
     )
+    if row.fact in TABLES and one.host is None:
+        one = replace(one, host=one.address)
     if own and one.pid is None:
         one = replace(one, pid=row.pid)
     if own and one.gpu is None:
