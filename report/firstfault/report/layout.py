@@ -42,20 +42,32 @@ def wrapped(pieces: Iterable[Piece], width: int, indent: str = "", head: Piece |
     for word in _words(pieces):
         size = sum(cells(piece.text) for piece in word)
         if not empty and used + 1 + size > width:
-            yield tuple(line)
+            yield _merged(line)
             line, used, empty = [Piece(indent)], cells(indent), True
         while size > width - used and empty and len(word) == 1 and not word[0].whole:
             end = _fitting(word[0].text, width - used)
-            yield (*line, Piece(word[0].text[:end], word[0].style))
+            yield _merged([*line, Piece(word[0].text[:end], word[0].style)])
             word = [Piece(word[0].text[end:], word[0].style)]
             line, used, size = [Piece(indent)], cells(indent), cells(word[0].text)
         if not empty:
-            line.append(Piece(" "))
+            same = bool(word) and word[0].style == line[-1].style
+            line.append(Piece(" ", line[-1].style if same else ""))
             used += 1
         line.extend(word)
         used += size
         empty = empty and not word
-    yield tuple(line)
+    yield _merged(line)
+
+
+def _merged(line: Iterable[Piece]) -> Line:
+    """A line whose neighbours of one style are one piece."""
+    merged: list[Piece] = []
+    for piece in line:
+        if merged and merged[-1].style == piece.style:
+            merged[-1] = Piece(merged[-1].text + piece.text, piece.style)
+        elif piece.text:
+            merged.append(piece)
+    return tuple(merged)
 
 
 def _words(pieces: Iterable[Piece]) -> list[list[Piece]]:
