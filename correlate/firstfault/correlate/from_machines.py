@@ -241,6 +241,12 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         )
 
 
+def _stalled_rank(view: View, signal: Signal) -> int | None:
+    """The rank whose process the kernel reports as blocked."""
+    pid = signal.number("victim_pid") or signal.number("pid")
+    return view.names.rank_of_pid(host_of_signal(view, signal), pid) if pid is not None else None
+
+
 def storage(view: View, window: Window) -> Iterator[Candidate]:
     """File systems that stall or fail, by server or path; no rank is blamed for them."""
     places: dict[tuple[str, str], list[Signal]] = defaultdict(list)
@@ -253,13 +259,15 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
     for (cls, _), signals in sorted(places.items()):
         hosts = {host for one in signals if (host := host_of_signal(view, one))}
         first = signals[0]
+        stuck = {rank for one in signals if (rank := _stalled_rank(view, one)) is not None}
+        ranks = tuple(sorted(stuck)) if len(stuck) <= max(1, len(view.states) // 4) else ()
         yield Candidate(
             rule="io-stall",
             cls=cls or "filesystem-io-error",
             entry=first.entry,
             component="storage",
-            ranks=(),
-            hosts=tuple(sorted(hosts)) if len(hosts) == 1 else (),
+            ranks=ranks,
+            hosts=view.names.rank_hosts(ranks, view.attempt) if ranks elsetuple(sorted(hosts)) if len(hosts) == 1 else (),
             base=BASE["io-stall"],
             signals=[(one, "the file system's own report") for one in signals[:6]],
             moment=earliest(view, signals),

@@ -336,6 +336,9 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         return effect.rule in AMBIGUOUS and placed and cause.base >= effect.base + 0.4
     if order is True:
         return cause.base >= effect.base - 1.5
+    if effect.cls in ("time-limit", "cancelled-by-user") and effect.rule == "authored-action":
+        # nobody runs on behind a time limit or a cancellation: what else is seen in the run lies before it
+        return cause.rule in ("io-stall", "device-fault", "oom-kill", "node-lost", "link-fault", "own-error-witnessed")
     if (
         cause.rule in ("oom-kill", "device-fault", "node-lost")
         and effect.rule in ("killed-by-signal", "exit-code")

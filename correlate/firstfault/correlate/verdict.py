@@ -10,6 +10,7 @@ from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.chain import chain_of
 from firstfault.correlate.diagnosis import (
     Advice,
+    AlsoFailed,
     Attempt,
     Clock,
     Collateral,
@@ -31,6 +32,20 @@ from firstfault.correlate.ranking import STRUCTURAL
 
 NO_FAILURE = Failure(None, None, None)
 _MAX_EVIDENCE = 20
+_ABSENT = {"collective-rank-absent": "A rank never came to the collective that the others wait in"}
+_TITLES: dict[str, dict[str, str]] = {
+    "absent": _ABSENT,
+    "behind": _ABSENT,
+    "named-absent": _ABSENT,
+    "mute": {"collective-rank-absent": "A rank fell silent while the others waited for it"},
+    "silent-host": {"host-down": "A host fell silent with all its ranks while the others waited for them"},
+    "odd-operation": {"collective-desync": "Ranks called different collectives, or the same with different sizes"},
+    "stuck-in-completed": {"collective-desync": "A rank waits in a collective that the others completed"},
+    "ran-out": {"uneven-inputs": "Some ranks ran out of data before the others"},
+    "fabric": {"collective-slow": "Every rank entered the collective, and it did not complete in time"},
+    "straggler": {"straggler": "One rank works slower than the others, who wait for it"},
+}
+"""Titles of what is argued from absence or comparison, where an entry's title would tell of its witness."""
 
 
 def evidence_of(view: View, signal: Signal, why: str) -> Evidence:
@@ -49,6 +64,10 @@ def evidence_of(view: View, signal: Signal, why: str) -> Evidence:
 
 def failure_of(candidate: Candidate, entries: dict[str, Entry]) -> Failure:
     """Class, entry and title of a candidate; the entry of another class is not cited."""
+    if candidate.rule in _TITLES and candidate.cls in _TITLES[candidate.rule]:
+        known = entries.get(candidate.entry or "")
+        entry_id = known.id if known and known.cls == candidate.cls else _entry_of_class(candidate.cls, entries)
+        return Failure(candidate.cls, entry_id, _TITLES[candidate.rule][candidate.cls])
     entry = entries.get(candidate.entry or "")
     if entry is not None and entry.cls != candidate.cls and candidate.rule not in STRUCTURAL:
         entry = None
@@ -59,6 +78,11 @@ def failure_of(candidate: Candidate, entries: dict[str, Entry]) -> Failure:
         )
         return Failure(candidate.cls, entry.id if entry else None, entry.title if entry else candidate.cls)
     return Failure(candidate.cls, entry.id, entry.title)
+
+
+def _entry_of_class(cls: str, entries: dict[str, Entry]) -> str | None:
+    """The first entry of a class that can start a failure."""
+    return next((key for key, one in sorted(entries.items()) if one.cls == cls and one.role.value != "context"), None)
 
 
 def place_of(view: View, candidate: Candidate) -> Place:
@@ -152,6 +176,7 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         clocks=clocks_of(correlation),
         summary=summary(view, verdict, failure, place, best, missing),
         why_not=why_not(view, chosen, best),
+        also=also_failed(view, chosen, best, entries),
         attempts=tuple(attempt_of(result, entries) for result in results),
         chain=chain_of(view, best) if best else (),
         fates=tuple(
@@ -254,6 +279,23 @@ def why_not(view: View, result: AttemptResult, best: Candidate | None) -> tuple[
         if cause is not None:
             found.append((place_words(one), f"its {one.cls} follows from {cause.cls} on {place_words(cause)}"))
     return tuple(found)
+
+
+_INDEPENDENT = frozenset({"oom-kill", "device-fault", "link-fault", "node-lost"})
+
+
+def also_failed(
+    view: View, result: AttemptResult, best: Candidate | None, entries: dict[str, Entry]
+) -> tuple[AlsoFailed, ...]:
+    """Later failures that a machine reports by itself: they did not have to follow from the root."""
+    if best is None:
+        return ()
+    later = [
+        one
+        for one in (*result.ranked.explained, *result.ranked.open[1:])
+        if one.rule in _INDEPENDENT and one.cls != best.cls and not set(one.ranks) & set(best.ranks) and one.base >= 2.0
+    ]
+    return tuple(AlsoFailed(failure_of(one, entries), place_of(view, one), cite(view, one)[:3]) for one in later[:4])
 
 
 def attempt_of(result: AttemptResult, entries: dict[str, Entry]) -> Attempt:
