@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,24 @@ def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
         assert running.wait(timeout=120) == 0
         err.seek(0)
         assert err.read() == ""
+
+
+def test_who_is_told_to_end_leaves_no_logs_behind(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "firstfault", "diagnose", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(TMPDIR=str(tmp_path)),
+    )
+    assert running.stdin is not None
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("firstfault-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.terminate()
+    _, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (143, b"")
+    assert list(tmp_path.iterdir()) == []
 
 
 def seen_on_a_terminal(columns: int, **extra: str) -> str:

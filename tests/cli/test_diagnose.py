@@ -81,3 +81,4 @@ def test_a_wrong_demo_lists_the_right_ones(cli: Cli) -> None:
 
 def test_version_is_one_line(cli: Cli) -> None:
     assert len(cli("version").stdout.splitlines()) == 1
+    assert cli("--version").stdout == cli("version").stdout

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -32,7 +33,6 @@ from firstfault.cli.settings import (
 
 app = typer.Typer(
     name="firstfault",
-    help="Names what failed first in a multi-GPU, multi-node job, from the logs it left behind.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -199,10 +199,30 @@ def version() -> None:
             sys.stdout.write("unknown (not installed)\n")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Names what failed first in a multi-GPU, multi-node job, from the logs it left behind."""
+
+
 def run() -> None:
-    """Entry point. A terminal that cannot show a character gets its escape, not a traceback."""
+    """Entry point. A terminal that cannot show a character gets its escape; who is told to end cleans up first."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    app()
+    signal.signal(signal.SIGTERM, _end)
+    app(prog_name="firstfault")
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
