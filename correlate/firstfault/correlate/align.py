@@ -18,14 +18,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from firstfault.correlate.clock_fit import Floats, Segment, against, covering, cuts, fit
+
 Ints = NDArray[np.int64]
 
 _ROUNDS = 8
-_MAX_DRIFT = 500e-6
-_USUAL_DRIFT = 40e-6
-_LEAST_DRIFT_ERROR = 20e-6
-_LEAST_NOISE_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +36,6 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A stretch of one clock between steps: stamp - true = offset + slope * (true - middle), in seconds."""
-
-    from_s: float
-    offset_s: float
-    slope: float
-    middle_s: float
-    noise_s: float
-    slope_error: float
-    resolution_s: float
-    points: int
-
-    def true_time(self, stamp_s: float) -> float:
-        """Time on the reference clock for a stamp, both in seconds from the base."""
-        return self.middle_s + (stamp_s - self.offset_s - self.middle_s) / (1.0 + self.slope)
-
-    def bound(self, true_s: float) -> float:
-        """Half width in seconds of what the alignment knows at a time: 95 in 100 errors lie inside."""
-        near = (2.0 + 4.0 / max(self.points, 1)) * self.noise_s / max(1.0, self.points**0.5)
-        drift = 2.2 * self.slope_error * (true_s - self.middle_s)
-        return float(near + self.noise_s + 0.55 * self.resolution_s + abs(drift))
-
-
-@dataclass(frozen=True, slots=True)
 class Aligned:
     """One clock: its segments in order of true time, and its component: clocks of one component can be compared."""
 
@@ -71,13 +44,22 @@ class Aligned:
     segments: tuple[Segment, ...]
     how: str
 
-    def segment_at(self, stamp_s: float) -> Segment:
-        """The segment that a stamp belongs to: the last one that had begun."""
-        chosen = self.segments[0]
-        for segment in self.segments[1:]:
-            if segment.true_time(stamp_s) >= segment.from_s:
-                chosen = segment
-        return chosen
+    def place(self, stamp_s: float) -> tuple[float, float]:
+        """Time on the reference clock and its bound.
+
+        After a clock was set back its stamps repeat: the later stretch is taken, and the bound reaches the other.
+        """
+        ends = [*(one.from_s for one in self.segments[1:]), float("inf")]
+        found = [
+            (true, one.bound(true))
+            for one, end in zip(self.segments, ends, strict=True)
+            if one.from_s <= (true := one.true_time(stamp_s)) < end
+        ]
+        if not found:  # the clock was set forward past this stamp
+            true = self.segments[-1].true_time(stamp_s)
+            found = [(true, self.segments[-1].bound(true))]
+        true, bound = found[-1]
+        return true, max(bound, *(abs(true - other) + wide for other, wide in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +75,8 @@ class Alignment:
         one = self.clocks.get(clock)
         if one is None or one.component != 0:
             return None
-        stamp = (stamp_ns - self.base_ns) / 1e9
-        segment = one.segment_at(stamp)
-        true = segment.true_time(stamp)
-        return self.base_ns + round(true * 1e9), round(segment.bound(true) * 1e9)
+        true, bound = one.place((stamp_ns - self.base_ns) / 1e9)
+        return self.base_ns + round(true * 1e9), round(bound * 1e9)
 
 
 def _grouped_median(values: Floats, groups: Ints, count: int) -> Floats:
@@ -109,6 +89,23 @@ def _grouped_median(values: Floats, groups: Ints, count: int) -> Floats:
     low = sorted_values[np.clip(starts + (sizes - 1) // 2, 0, max(len(values) - 1, 0))]
     high = sorted_values[np.clip(starts + sizes // 2, 0, max(len(values) - 1, 0))]
     return np.where(sizes > 0, (low + high) / 2, np.nan)
+
+
+def _grouped_cluster(values: Floats, groups: Ints, count: int) -> Floats:
+    """Middle of the third of each group that lies closest together: lines that are late by seconds lie apart."""
+    order = np.lexsort((values, groups))
+    sorted_values, sorted_groups = values[order], groups[order]
+    starts = np.searchsorted(sorted_groups, np.arange(count))
+    sizes = np.searchsorted(sorted_groups, np.arange(count), side="right") - starts
+    reach = np.where(sizes > 3, sizes // 3, np.maximum(sizes - 1, 0))[sorted_groups]
+    here = np.arange(len(sorted_values))
+    ends = here + reach
+    whole = ends < (starts + sizes)[sorted_groups]
+    width = np.where(whole, sorted_values[np.where(whole, ends, 0)] - sorted_values, np.inf)
+    best = np.lexsort((here, width, sorted_groups))
+    chosen = best[np.clip(np.searchsorted(sorted_groups, np.arange(count)), 0, max(len(best) - 1, 0))]
+    middle = (sorted_values[chosen] + sorted_values[np.clip(chosen + reach[chosen], 0, len(here) - 1)]) / 2
+    return np.where(sizes > 0, middle, np.nan)
 
 
 def _components(event: Ints, clock: Ints, clocks: int, stamp: Floats) -> tuple[Ints, Floats]:
@@ -135,87 +132,6 @@ def _components(event: Ints, clock: Ints, clocks: int, stamp: Floats) -> tuple[I
     return component, theta
 
 
-def _find_step(true: Floats, residual: Floats, resolution: float) -> float | None:
-    """True time at which a residual series jumps by more than twenty times its noise, None where it does not.
-
-    Lines that are late by seconds scatter; after a clock was set, all of them are off by the same.
-    """
-    n = len(residual)
-    if n < 8:
-        return None
-    sums = np.concatenate(([0.0], np.cumsum(residual)))
-    split = np.arange(4, n - 3)
-    left, right = sums[split] / split, (sums[n] - sums[split]) / (n - split)
-    best = int(split[np.argmax(np.abs(right - left) * np.sqrt(split * (n - split)))])
-    before, after = residual[:best], residual[best:]
-    gap = abs(float(np.median(after) - np.median(before)))
-    noise = max(_spread(before), _spread(after))
-    if gap > max(15 * noise, 5 * resolution, 0.5):
-        return float((true[best - 1] + true[best]) / 2)
-    return None
-
-
-def _cuts(true: Floats, residual: Floats, resolution: float, depth: int = 3) -> list[float]:
-    """True times of all steps of one clock, in order."""
-    cut = _find_step(true, residual, resolution) if depth else None
-    if cut is None:
-        return []
-    first = true < cut
-    return [
-        *_cuts(true[first], residual[first], resolution, depth - 1),
-        cut,
-        *_cuts(true[~first], residual[~first], resolution, depth - 1),
-    ]
-
-
-def _spread(values: Floats) -> float:
-    """Standard deviation by the median of absolute deviations."""
-    return float(np.median(np.abs(values - np.median(values)))) * 1.4826 if len(values) else 0.0
-
-
-def _centre(values: Floats, resolution: float) -> float:
-    """Median; of stamps cut to whole seconds the trimmed mean, because they fall on few values."""
-    if not len(values):
-        return 0.0
-    if resolution < 0.1:
-        return float(np.median(values))
-    rest = np.sort(values)[len(values) // 5 : len(values) - len(values) // 5]
-    return float(np.mean(rest))
-
-
-def _fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s: float, usual: float) -> Segment:
-    """Offset, drift and noise of one stretch of one clock; `usual` is the noise of all clocks together.
-
-    The drift is a line through the points that lie within three deviations, drawn towards zero by how little it is
-    known.
-    """
-    n = len(true)
-    slope, error, middle = 0.0, _USUAL_DRIFT, float(np.median(true)) if n else 0.0
-    rest = residual
-    if n >= 6:
-        keep = np.ones(n, dtype=bool)
-        for _ in range(4):
-            x, y = true[keep], residual[keep]
-            middle = float(np.mean(x))
-            around = float(np.sum((x - middle) ** 2))
-            rise = float(np.sum((x - middle) * (y - np.mean(y)))) / around if around > 0 else 0.0
-            rest = residual - rise * (true - middle)
-            sigma = max(_spread(rest), 0.3 * resolution, _LEAST_NOISE_S)
-            inside = np.abs(rest - np.median(rest)) <= 3 * sigma + 0.5 * resolution
-            if inside.sum() < 6 or (inside == keep).all():
-                break
-            keep = inside
-        if around > 0 and abs(rise) < _MAX_DRIFT:
-            measured = sigma / around**0.5
-            weight = _USUAL_DRIFT**2 / (_USUAL_DRIFT**2 + measured**2)
-            slope, error = weight * rise, max(weight**0.5 * measured, _LEAST_DRIFT_ERROR)
-        rest = residual - slope * (true - middle)
-    centre = _centre(rest, resolution)
-    # few points tell little of their own noise: that of all clocks counts as four more
-    noise = float(np.hypot(_spread(rest) * n**0.5, usual * 2) / (n + 4) ** 0.5)
-    return Segment(from_s, offset + centre, slope, middle, max(noise, _LEAST_NOISE_S), error, resolution, n)
-
-
 def align(observations: Iterable[Observation]) -> Alignment:
     """Place all clocks that share events; the reference is the clock with the most of them (ties: the lower name)."""
     earliest: dict[tuple[str, str], Observation] = {}
@@ -240,6 +156,10 @@ def align(observations: Iterable[Observation]) -> Alignment:
         x = _grouped_median(stamp - theta[clock], event, len(events))
         theta = _grouped_median(stamp - x[event], clock, len(names))
     first = _grouped_median(resolution, clock, len(names))
+    if float(first.max()) < 0.1:
+        for _ in range(_ROUNDS // 2):
+            x = _grouped_cluster(stamp - theta[clock], event, len(events))
+            theta = _grouped_median(stamp - x[event], clock, len(names))
     shared = np.bincount(event, minlength=len(events)) > 1
     rest = (stamp - x[event] - theta[clock])[shared[event]]
     free = max(1, len(rest) - int(shared.sum()) - len(names) + 1)
@@ -249,9 +169,9 @@ def align(observations: Iterable[Observation]) -> Alignment:
         mine = np.flatnonzero((clock == number) & shared[event])
         mine = mine[np.argsort(x[event[mine]], kind="stable")]
         true, residual = x[event[mine]], stamp[mine] - x[event[mine]] - theta[number]
-        bounds = [-np.inf, *_cuts(true, residual, float(first[number])), np.inf]
+        bounds = [-np.inf, *cuts(true, residual, float(first[number])), np.inf]
         segments = tuple(
-            _fit(true[inside], residual[inside], float(theta[number]), float(first[number]), low, usual)
+            fit(true[inside], residual[inside], float(theta[number]), float(first[number]), low, usual)
             for low, high in pairwise(bounds)
             if (inside := (true >= low) & (true < high)).any() or len(bounds) == 2
         )
@@ -267,41 +187,21 @@ def _relative(fitted: dict[str, Aligned], names: list[str], component: Ints, clo
     main = int(np.argmax(sizes))
     inside = [number for number in range(len(names)) if component[number] == main and names[number].startswith("wall:")]
     inside = inside or [number for number in range(len(names)) if component[number] == main]
-    reference = names[min(inside, key=lambda number: (len(fitted[names[number]].segments), -counts[number], names[number]))]
+    reference = names[
+        min(inside, key=lambda number: (len(fitted[names[number]].segments), -counts[number], names[number]))
+    ]
     frame = fitted[reference].segments
     alone = any(one.component == main and len(one.segments) < len(frame) for one in fitted.values())
     clocks = {}
     for name, one in fitted.items():
         if name == reference and not alone:
-            segments: tuple[Segment, ...] = (replace(frame[-1], from_s=-np.inf, offset_s=0.0, slope=0.0, slope_error=0.0),)
+            segments: tuple[Segment, ...] = (
+                replace(frame[-1], from_s=-np.inf, offset_s=0.0, slope=0.0, slope_error=0.0),
+            )
         else:
             segments = tuple(
-                _against(segment, frame[-1] if alone else _covering(frame, segment), name == reference)
+                against(segment, frame[-1] if alone else covering(frame, segment), name == reference)
                 for segment in one.segments
             )
         clocks[name] = Aligned(name, 0 if one.component == main else one.component + 1, segments, one.how)
     return Alignment(reference, base, clocks)
-
-
-def _covering(frame: tuple[Segment, ...], segment: Segment) -> Segment:
-    """The reference's segment at the middle of another clock's."""
-    return [one for one in frame if one.from_s <= segment.middle_s][-1] if len(frame) > 1 else frame[0]
-
-
-def _against(segment: Segment, frame: Segment, itself: bool) -> Segment:
-    """A segment against the reference's clock instead of the common one; what is not known of either adds up."""
-
-    def seen(true_s: float) -> float:
-        return true_s + frame.offset_s + frame.slope * (true_s - frame.middle_s)
-
-    middle = seen(segment.middle_s)
-    return Segment(
-        from_s=seen(segment.from_s) if np.isfinite(segment.from_s) else segment.from_s,
-        offset_s=segment.middle_s + segment.offset_s - middle,
-        slope=(1.0 + segment.slope) / (1.0 + frame.slope) - 1.0,
-        middle_s=middle,
-        noise_s=segment.noise_s if itself else float(np.hypot(segment.noise_s, frame.noise_s)),
-        slope_error=float(np.hypot(segment.slope_error, frame.slope_error)),
-        resolution_s=float(np.hypot(segment.resolution_s, 0.0 if itself else frame.resolution_s)),
-        points=segment.points,
-    )
