@@ -207,12 +207,13 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
 def _extents(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iterator[Extent]:
     query = """
         SELECT
-            rank, coalesce(attempt, 0), source_id, min(line), max(line), min(near_ns), max_by(near_ns, line), count(*)
+            rank, coalesce(attempt, 0), source_id, min(line), max(line), min(near_ns), max_by(near_ns, line), count(*),
+               coalesce(max_by(left(message, 500), line), '')
         FROM line_rows WHERE rank IS NOT NULL
         GROUP BY rank, coalesce(attempt, 0), source_id ORDER BY ALL
     """
-    for rank, attempt, source_id, first, last, first_ns, last_ns, count in _rows(con, query):
-        yield Extent(rank, attempt, sources[source_id], first, last, first_ns, last_ns, count)
+    for rank, attempt, source_id, first, last, first_ns, last_ns, count, text in _rows(con, query):
+        yield Extent(rank, attempt, sources[source_id], first, last, first_ns, last_ns, count, text)
 
 
 def _progress(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iterator[Progress]:

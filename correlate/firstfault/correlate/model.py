@@ -155,6 +155,7 @@ class Extent:
     first_ns: int | None
     last_ns: int | None
     lines: int
+    last_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

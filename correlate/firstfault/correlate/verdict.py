@@ -106,33 +106,33 @@ def place_of(view: View, candidate: Candidate) -> Place:
 
 
 def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
-    """The candidate's lines, strongest first, one for each place."""
+    """The candidate's lines, strongest first, one for each place; of a silent rank first the last line that it printed."""
     found: dict[tuple[str, int], Evidence] = {}
+    if candidate.rule in STRUCTURAL:
+        for one in _last_lines(view, candidate.ranks):
+            found.setdefault((one.path, one.line), one)
     for signal, why in candidate.signals:
         found.setdefault(signal.place, evidence_of(view, signal, why))
-    if not found or candidate.rule in STRUCTURAL:
-        for rank in candidate.ranks[:8]:
-            state = view.states.get(rank)
-            extent = state.last_extent(view.times) if state else None
-            if extent is not None:
-                at = (
-                    view.times.text(view.times.of_source(extent.source, extent.last_ns))
-                    if extent.last_ns is not None
-                    else None
-                )
-                found.setdefault(
-                    (extent.source.path, extent.last_line),
-                    Evidence(
-                        extent.source.path,
-                        extent.last_line,
-                        "",
-                        f"the last line of rank {rank}",
-                        at,
-                        rank,
-                        extent.source.host,
-                    ),
-                )
+    if not found:
+        for one in _last_lines(view, candidate.ranks):
+            found.setdefault((one.path, one.line), one)
     return tuple(found.values())[:_MAX_EVIDENCE]
+
+
+def _last_lines(view: View, ranks: tuple[int, ...]) -> list[Evidence]:
+    """The last line of each of some ranks, at most two where there are many."""
+    found = []
+    for rank in ranks[:8]:
+        state = view.states.get(rank)
+        extent = state.last_extent(view.times) if state else None
+        if extent is not None:
+            moment = view.times.of_source(extent.source, extent.last_ns) if extent.last_ns is not None else None
+            why = f"the last line of rank {rank}"
+            host = extent.source.host or (state.host if state else None)
+            found.append(
+                Evidence(extent.source.path, extent.last_line, extent.last_text, why, view.times.text(moment), rank, host)
+            )
+    return found[:2] if len(found) > 2 else found
 
 
 def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnosis:
