@@ -29,6 +29,7 @@ def pages() -> dict[str, str]:
         "docs/timeline.md": timeline(),
         "docs/rules.md": rules(),
         "docs/document.md": document(),
+        "sample_logs/README.md": samples(),
         "README.md": readme(),
     }
 
@@ -259,6 +260,31 @@ def _type(value: Mapping[str, Any]) -> str:
         return f"list of {_type(value['items'])}"
     kind = value.get("type", "")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+# samples
+
+
+def samples() -> str:
+    """The sample jobs with what happened in each."""
+    return page(
+        "Sample jobs",
+        "Real multi-process runs on several hosts with a fault injected, each with its truth in `case.toml`.\n"
+        "`make/run.py` makes them. Diagnose one: `firstfault diagnose sample_logs/NAME/logs`.",
+        _samples(),
+    )
+
+
+def _samples() -> Iterator[str]:
+    yield "| job | what happened | class | ranks |"
+    yield "| --- | --- | --- | --- |"
+    for file in sorted((ROOT / "sample_logs").glob("*/case.toml")):
+        case = tomllib.loads(file.read_text(encoding="utf-8"))
+        truth = case["truth"]
+        ranks = ", ".join(map(str, truth["initiating_ranks"]))
+        kind = "" if truth["failure_class"] in ("none", "unknown") else f"`{truth['failure_class']}`"
+        said = "" if truth["determined"] else " The logs do not settle it."
+        yield f"| [{file.parent.name}]({file.parent.name}) | {cell(case['summary'])}.{said} | {kind} | {ranks} |"
 
 
 # readme

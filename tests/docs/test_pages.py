@@ -13,8 +13,15 @@ import duckdb
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MADE = ("docs/commands.md", "docs/timeline.md", "docs/rules.md", "docs/document.md", "README.md")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+MADE = (
+    "docs/commands.md",
+    "docs/timeline.md",
+    "docs/rules.md",
+    "docs/document.md",
+    "sample_logs/README.md",
+    "README.md",
+)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "sample_logs" / "README.md"])
 
 
 @cache

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from firstfault.ingest.options import Bounds, IngestOptions, OptionError
+
+if TYPE_CHECKING:
+    from firstfault.ingest.run import IngestResult, ingest
 
 __all__ = ["Bounds", "IngestOptions", "IngestResult", "OptionError", "ingest"]
 
