@@ -326,7 +326,7 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
         ranks = view.names.ranks_of_host(host, view.attempt)
         if view.states and not ranks and view.names.all_hosts():
             continue
-        waited = [rank for rank in ranks if view.states[rank].derived] if ranks and view.states else []
+        waited = [rank for rank in ranks if _waited_on(view, rank)]
         yield Candidate(
             rule="node-lost",
             cls=signals[0].cls or "host-down",
@@ -371,6 +371,10 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             moment=earliest(view, sure or signals),
         )
         _long_silent(view, candidate)
+        lived = [rank for rank in ranks if _waited_on(view, rank)]
+        if lived:
+            candidate.base -= 2.0
+            candidate.against.append(f"rank {lived[0]} of it went on to wait like everybody else")
         yield candidate
 
 
@@ -415,6 +419,12 @@ def _long_silent(view: View, candidate: Candidate) -> None:
         candidate.base -= 2.6
         candidate.against.append(f"the job had made no progress for {silent / 60e9:.0f} minutes when it was ended")
         candidate.missing = "what the ranks waited for since then: py-spy stacks or flight-recorder dumps of all ranks"
+
+
+def _waited_on(view: View, rank: int) -> bool:
+    """Whether a rank lost or awaited its peers like the others: then it was still there."""
+    state = view.states.get(rank)
+    return state is not None and any(one.event in (Event.COLL_TIMEOUT, Event.PEER_LOSS) for one in state.derived)
 
 
 def _after_echoes(view: View, signals: list[Signal]) -> bool:
