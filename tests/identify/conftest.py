@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from firstfault.ingest.identify import Identity, SourceSeen, identify, summarise
+from firstfault.ingest.identify import Identity, Owned, SourceSeen, identify, summarise
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Said:
     gpu: int | None = None
     stamp_ns: int | None = None
     stamp_kind: str | None = "full"
+    owned: Owned | None = None
 
 
 LINE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstfault.ingest.dumps import DumpIdentity
-from firstfault.ingest.identify import Identity, SourceSeen, identify, summarise
+from firstfault.ingest.identify import Identity, Owned, SourceSeen, identify, summarise
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Said:
     gpu: int | None = None
     stamp_ns: int | None = None
     stamp_kind: str | None = "full"
+    owned: Owned | None = None
 
 
 LINE: dict[str, Any] = {

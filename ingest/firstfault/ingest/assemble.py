@@ -47,13 +47,18 @@ class Spoken:
     gpu: int | None
     stamp_ns: int | None
     stamp_kind: str | None
+    owned: identity.Owned | None = None
 
     @classmethod
     def of(cls, source_id: int, row: SignalRow) -> Spoken:
-        own = row.own
+        own, owner = row.own, row.owner
+        owned = None
+        if owner is not None and row.first_line is not None and row.last_line is not None:
+            place = (owner.host, owner.rank, owner.local_rank, owner.pid, owner.task)
+            owned = identity.Owned(row.first_line, row.last_line, *place)
         return cls(
             source_id, row, row.line, row.event, row.fact, row.text, row.captures, own.host, own.rank, own.local_rank,
-            own.pid, own.gpu, own.stamp_ns, own.stamp_kind,
+            own.pid, own.gpu, own.stamp_ns, own.stamp_kind, owned,
         )  # fmt: skip
 
 

@@ -17,10 +17,11 @@ import polars as pl
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, boundaries_of
 from firstfault.ingest.identity_job import Job
+from firstfault.ingest.identity_owners import Claim, claims_of
 from firstfault.ingest.identity_sources import LineKey, SourceIdentity, SourceSeen
-from firstfault.ingest.identity_statements import Spoken, statements_of
+from firstfault.ingest.identity_statements import Owned, Spoken, statements_of
 
-__all__ = ["Identity", "SourceIdentity", "SourceSeen", "Spoken", "identify", "merge", "summarise"]
+__all__ = ["Identity", "Owned", "SourceIdentity", "SourceSeen", "Spoken", "identify", "merge", "summarise"]
 
 T = TypeVar("T")
 
@@ -66,19 +67,22 @@ class Identity:
     resolved: pl.DataFrame = field(repr=False)
     ranges: pl.DataFrame = field(repr=False)
     dated: pl.DataFrame = field(repr=False)
+    claims: pl.DataFrame = field(repr=False)
     job: Job = field(repr=False)
 
     def fill(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The frame with host, rank, local_rank and attempt completed; it needs source_id and line."""
-        return fill(frame, self.resolved, self.ranges, self.dated)
+        return fill(frame, self.resolved, self.ranges, self.dated, self.claims)
 
     def about(self, signal: Spoken) -> tuple[int | None, int | None, str | None]:
         """Rank, local rank and host of the process that a launcher's or scheduler's line is about."""
         return self.job.about(signal)
 
 
-def fill(frame: pl.DataFrame, resolved: pl.DataFrame, ranges: pl.DataFrame, dated: pl.DataFrame) -> pl.DataFrame:
-    """`Identity.fill` for workers that only hold the three small tables."""
+def fill(
+    frame: pl.DataFrame, resolved: pl.DataFrame, ranges: pl.DataFrame, dated: pl.DataFrame, claims: pl.DataFrame
+) -> pl.DataFrame:
+    """`Identity.fill` for workers that only hold the four small tables."""
     columns = frame.columns
     out = _with_keys(frame).with_row_index("_row")
     if "attempt" not in columns:
@@ -86,12 +90,22 @@ def fill(frame: pl.DataFrame, resolved: pl.DataFrame, ranges: pl.DataFrame, date
     out = out.join(resolved, on=list(KEYS), how="left", nulls_equal=True)
     out = _join_ranges(out, ranges)
     out = _join_dates(out, dated)
+    out = out.with_columns(pl.col("line").cast(pl.Int64).alias("_line"))
+    out = out.join(claims, left_on=["source_id", "_line"], right_on=["source_id", "c_line"], how="left")
     local_prefix = pl.col("k_local_prefix").fill_null(False)
     unsaid = pl.col("host").is_null()
+    claimed = pl.col("c_rank").is_not_null() & pl.col("rank").is_null()
+    said_local = pl.when(claimed).then(pl.col("c_local")).otherwise(pl.coalesce("local_rank", "k_local"))
     out = out.with_columns(
-        host=pl.when(unsaid).then(pl.coalesce("r_host", "d_host", "k_host")).otherwise(pl.coalesce("k_host", "host")),
-        rank=pl.when(local_prefix).then(pl.col("k_rank")).otherwise(pl.coalesce("rank", "k_rank")),
-        local_rank=pl.when(local_prefix).then(pl.col("k_local")).otherwise(pl.coalesce("local_rank", "k_local")),
+        host=pl.when(unsaid & claimed)
+        .then(pl.coalesce("r_host", "d_host", "c_host", "k_host"))
+        .when(unsaid)
+        .then(pl.coalesce("r_host", "d_host", "k_host"))
+        .otherwise(pl.coalesce("k_host", "host")),
+        rank=pl.when(local_prefix)
+        .then(pl.coalesce("k_rank", "c_rank"))
+        .otherwise(pl.coalesce("rank", "c_rank", "k_rank")),
+        local_rank=pl.when(local_prefix).then(pl.coalesce("k_local", "c_local")).otherwise(said_local),
         attempt=pl.coalesce(pl.col("attempt").cast(pl.Int32), "r_attempt", "d_attempt", "k_attempt"),
     )
     return out.sort("_row").select([*columns, *(name for name in FILLED if name not in columns)])
@@ -158,6 +172,7 @@ def identify(
         resolved=_resolved(job, summary),
         ranges=_ranges(attempts),
         dated=_dates(job.dated),
+        claims=_claims(claims_of(rows, job)),
         job=job,
     )
 
@@ -186,6 +201,11 @@ def _resolved(job: Job, summary: pl.DataFrame) -> pl.DataFrame:
         pl.Series("k_attempt", [one.attempt for one in answers], dtype=pl.Int32),
         pl.Series("k_local_prefix", [one.local_prefix for one in answers], dtype=pl.Boolean),
     )
+
+
+def _claims(claims: Sequence[Claim]) -> pl.DataFrame:
+    schema = {"source_id": pl.Int32, "c_line": pl.Int64, "c_rank": pl.Int32, "c_local": pl.Int32, "c_host": pl.String}
+    return pl.DataFrame(claims, schema=schema, orient="row")
 
 
 def _ranges(attempts: Mapping[int, Sequence[Boundary]]) -> pl.DataFrame:

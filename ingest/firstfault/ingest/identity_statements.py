@@ -24,6 +24,19 @@ RANGE_LIMIT = 1 << 14
 """More numbers or hosts than any printed list is worth reading."""
 
 
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Lines of a record, and who a line beside them says that they are of."""
+
+    first_line: int
+    last_line: int
+    host: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    pid: int | None = None
+    task: int | None = None
+
+
 class Spoken(Protocol):
     """A row of `signal_rows` as far as identities need it."""
 
@@ -53,6 +66,8 @@ class Spoken(Protocol):
     def stamp_ns(self) -> int | None: ...
     @property
     def stamp_kind(self) -> str | None: ...
+    @property
+    def owned(self) -> Owned | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,10 @@ def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: F
 def _errors(frame: pl.DataFrame) -> list[tuple[int, SignalRow]]:
     """Signals without an entry for the lines that call themselves errors."""
     wanted = frame["level"].is_in(["ERROR", "FATAL"]).fill_null(False).arg_true().to_numpy().astype(np.int64)
+    messages = frame["message"].gather(pl.Series(wanted)).to_list()
     return [
         (row, SignalRow(line=0, event="exception", text=message[:TEXT_LIMIT], own=own))
-        for row, (own, message) in owns(frame, wanted).items()
+        for row, own, message in zip(wanted.tolist(), owns(frame, wanted), messages, strict=True)
         if message
     ]
 

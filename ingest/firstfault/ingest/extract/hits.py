@@ -1,31 +1,34 @@
 """Hits of the catalog in the text of a batch: candidates to lines, exact patterns on messages, captures.
 
-Patterns of progress are answered column by column, all others line by line; only lines with a hit are looked at.
+Only lines with a hit are looked at, and those of one pattern together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from firstfault.catalog.columns import for_polars
 from firstfault.catalog.matcher import Matcher
 from firstfault.catalog.model import Event
 from firstfault.ingest.extract.rows import TEXT_LIMIT, Own, SignalRow
 from firstfault.ingest.formats import Formats
-from firstfault.ingest.frame import piece
+from firstfault.ingest.frame import in_pieces, piece
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
+Marks = npt.NDArray[np.bool_]
 
 FOLDED = {"row": pl.Int64, "pattern": pl.Int32}
 Quota = Callable[[int, int], int]
 """How many more signals of a pattern a source may have."""
 
-_MANY = 64
+_NUMBER_BITS = 24
 PROGRESS = {"row": pl.Int64, "step": pl.Int64, "epoch": pl.Int64, "rank": pl.Int32}
 
 
@@ -57,88 +60,112 @@ class Patterns:
         self.progress = np.array([pattern.event is Event.PROGRESS for pattern in matcher.patterns], dtype=bool)
 
 
-def find(lines: Searched, quiet: npt.NDArray[np.bool_] | None, formats: Formats, patterns: Patterns) -> Hits:
+def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patterns) -> Hits:
     """What the catalog says about the lines of a batch. Lines that `quiet` marks are not searched."""
-    at, numbers = patterns.matcher.scan(lines.text)
+    matcher = patterns.matcher
+    at, numbers = matcher.scan(lines.text)
     rows = np.searchsorted(lines.ends, at - 1, side="left").astype(np.int64)
     if quiet is not None:
         loud = ~quiet[rows]
         at, numbers, rows = at[loud], numbers[loud], rows[loud]
     if not len(at):
         return Hits([], pl.DataFrame(schema=PROGRESS), pl.DataFrame(schema=FOLDED))
+    texts = _Texts(lines, rows, at, formats)
     stepping = patterns.progress[numbers]
-    progress = _progress(lines, at[stepping], rows[stepping], numbers[stepping], formats, patterns.matcher)
-    at, rows, numbers = at[~stepping], rows[~stepping], numbers[~stepping]
-    pieces = _pieces(lines, at, rows, formats)
-    folded = np.zeros(len(rows), dtype=bool)
-    if not pieces:
-        keep, folded = _likely(lines, rows, numbers, patterns.matcher)
-        storm = pl.DataFrame({"row": rows[folded], "pattern": numbers[folded]}, schema=FOLDED)
-        keep &= ~folded
-        at, rows, numbers = at[keep], rows[keep], numbers[keep]
-    else:
-        storm = pl.DataFrame(schema=FOLDED)
-    return Hits(
-        _signals(lines, at, rows, numbers, pieces, patterns.matcher), progress, storm.unique().sort("row", "pattern")
-    )
+    progress = _progress(texts, np.flatnonzero(stepping), numbers, matcher)
+    held = _confirmed(texts, np.flatnonzero(~stepping), numbers, matcher)
+    beyond = _beyond(lines, rows[held.hits], numbers[held.hits])
+    storm = held.hits[beyond]
+    folded = pl.DataFrame({"row": rows[storm], "pattern": numbers[storm]}, schema=FOLDED).sort("row", "pattern")
+    return Hits(_signals(texts, held.where(~beyond), numbers, matcher), progress, folded)
 
 
-def owns(frame: pl.DataFrame, rows: Rows) -> dict[int, tuple[Own, str]]:
-    """What the headers of some rows say, and their messages."""
-    columns = frame.select(*Own._fields, "message")[pl.Series(rows, dtype=pl.Int64)]
-    values = zip(rows.tolist(), columns.iter_rows(), strict=True)
-    return {row: (Own(*found[:-1]), found[-1] or "") for row, found in values}
+class _Texts:
+    """Hits and the texts they stand in: the message of the line, or of its piece where the line has several."""
+
+    def __init__(self, lines: Searched, rows: Rows, at: Rows, formats: Formats) -> None:
+        self.lines, self.rows, self.at = lines, rows, at
+        self._formats = formats
+        several = in_pieces(lines.text, lines.ends, lines.bound)
+        self.split = several[rows] if several is not None else np.zeros(len(rows), dtype=np.bool_)
+
+    def of(self, hits: Rows) -> pl.Series:
+        """The texts of these hits."""
+        texts = self.lines.frame["message"].gather(pl.Series(self.rows[hits])).fill_null("")
+        places = np.flatnonzero(self.split[hits])
+        parts = [self._piece(hit) for hit in hits[places].tolist()]
+        there = np.array([part is not None for part in parts], dtype=np.bool_)
+        if not there.any():
+            return texts
+        raw = pl.Series("raw", [part.decode("utf-8", "replace") for part in parts if part is not None])
+        return texts.scatter(pl.Series(places[there]), self._formats.peel_many(raw)["message"])
+
+    def _piece(self, hit: int) -> bytes | None:
+        row, ends = int(self.rows[hit]), self.lines.ends
+        start = int(ends[row - 1]) + 1 if row else 0
+        return piece(self.lines.text, start, int(ends[row]), int(self.at[hit]), self.lines.bound)
 
 
-def _signals(
-    lines: Searched, at: Rows, rows: Rows, numbers: Numbers, pieces: dict[int, str], matcher: Matcher
-) -> list[tuple[int, SignalRow]]:
-    own = owns(lines.frame, np.unique(rows))
-    seen: set[tuple[int, int]] = set()
-    found: list[tuple[int, SignalRow]] = []
-    for end, row, number in zip(at.tolist(), rows.tolist(), numbers.tolist(), strict=True):
-        if (row, number) in seen:
-            continue
-        message = pieces.get(end)
-        if message is None:
-            message = own[row][1]
-        captures = matcher.confirm(number, message)
-        if captures is not None:
-            seen.add((row, number))
-            found.append((row, _signal(number, matcher, message, captures, own[row][0])))
-    return found
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Hits whose texts hold the whole pattern, by place, and those texts."""
+
+    hits: Rows
+    messages: pl.Series
+
+    def where(self, mask: Marks) -> _Held:
+        return _Held(self.hits[mask], self.messages.filter(pl.Series(mask)))
 
 
-def _likely(
-    lines: Searched, rows: Rows, numbers: Numbers, matcher: Matcher
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which candidates match, as far as the column engine looked, and which of those are beyond a source's quota.
-
-    It looks at the patterns with very many candidates; the exact pattern decides on all that stay.
-    """
-    keep = np.ones(len(rows), dtype=bool)
-    folded = np.zeros(len(rows), dtype=bool)
-    for number in np.flatnonzero(np.bincount(numbers) > _MANY).tolist():
-        mine = np.flatnonzero(numbers == number)
-        try:
-            found = lines.frame["message"].gather(pl.Series(rows[mine])).str.contains(matcher.patterns[number].regex)
-        except pl.exceptions.ComputeError:
-            continue
-        keep[mine] = found.fill_null(False).to_numpy()
-        mine = mine[keep[mine]]
-        folded[mine] = _beyond(lines, rows[mine], number)
-    return keep, folded
+def _confirmed(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
+    """What the exact patterns hold, each once a line."""
+    pairs = texts.rows << _NUMBER_BITS | numbers
+    once = np.zeros(len(hits), dtype=np.bool_)
+    once[np.unique(pairs[hits], return_index=True)[1]] = True
+    hits = hits[once | texts.split[hits]]  # another piece is another text
+    messages = texts.of(hits)
+    good = np.zeros(len(hits), dtype=np.bool_)
+    for number, mine in _by_pattern(numbers[hits]):
+        good[mine] = matcher.exact(number).holds(messages.gather(mine))
+    kept = np.flatnonzero(good)
+    kept = kept[np.sort(np.unique(pairs[hits[kept]], return_index=True)[1])]
+    return _Held(hits[kept], messages.gather(kept))
 
 
-def _beyond(lines: Searched, rows: Rows, number: int) -> npt.NDArray[np.bool_]:
-    """Of the rows that match one pattern, those beyond what is left of the quota of their source."""
+def _by_pattern(numbers: Numbers) -> Iterator[tuple[int, Rows]]:
+    """The places of each pattern."""
+    order = np.argsort(numbers, kind="stable")
+    for mine in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        if len(mine):
+            yield int(numbers[mine[0]]), mine
+
+
+def _beyond(lines: Searched, rows: Rows, numbers: Numbers) -> Marks:
+    """Which of the rows that a pattern matches are beyond what is left of its quota in their source."""
+    beyond = np.zeros(len(rows), dtype=np.bool_)
     sources = lines.frame["source"].gather(pl.Series(rows)).to_numpy()
-    beyond = np.zeros(len(rows), dtype=bool)
-    for source in np.unique(sources).tolist():
-        mine = np.flatnonzero(sources == source)
-        distinct = np.unique(rows[mine], return_inverse=True)[1]
-        beyond[mine] = distinct >= lines.quota(source, number)
+    for number, mine in _by_pattern(numbers):
+        for source in np.unique(sources[mine]).tolist():
+            own = mine[sources[mine] == source]
+            beyond[own[lines.quota(source, number) :]] = True
     return beyond
+
+
+def _signals(texts: _Texts, held: _Held, numbers: Numbers, matcher: Matcher) -> list[tuple[int, SignalRow]]:
+    """Signals by row, those of one row in the order in which they stand there."""
+    rows = texts.rows[held.hits]
+    own, messages = owns(texts.lines.frame, rows), held.messages.to_list()
+    found: list[SignalRow | None] = [None] * len(rows)
+    for number, mine in _by_pattern(numbers[held.hits]):
+        captures = matcher.exact(number).captures(held.messages.gather(mine))
+        for place, said in zip(mine.tolist(), captures, strict=True):
+            found[place] = _signal(number, matcher, messages[place], said, own[place])
+    return sorted(zip(rows.tolist(), filter(None, found), strict=True), key=itemgetter(0))
+
+
+def owns(frame: pl.DataFrame, rows: Rows) -> list[Own]:
+    """What the headers of some rows say."""
+    return [Own(*values) for values in frame.select(Own._fields)[pl.Series(rows, dtype=pl.Int64)].iter_rows()]
 
 
 def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str], own: Own) -> SignalRow:
@@ -159,42 +186,16 @@ def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str
     )
 
 
-def _pieces(lines: Searched, at: Rows, rows: Rows, formats: Formats) -> dict[int, str]:
-    """By the end of a hit: the message of the piece it stands in, for lines of several pieces or beyond the bound."""
-    lengths = np.diff(lines.ends, prepend=-1)
-    if b"\r" not in lines.text and b"%|" not in lines.text and not (lengths > lines.bound).any():
-        return {}
-    found: dict[int, str] = {}
-    for end, row in zip(at.tolist(), rows.tolist(), strict=True):
-        start = int(lines.ends[row - 1]) + 1 if row else 0
-        part = piece(lines.text, start, int(lines.ends[row]), end, lines.bound)
-        if part is not None:
-            found[end] = part.decode("utf-8", "replace")
-    if not found:
-        return found
-    messages = formats.peel_many(pl.Series("raw", list(found.values())))["message"].to_list()
-    return dict(zip(found, messages, strict=True))
-
-
-def _progress(
-    lines: Searched, at: Rows, rows: Rows, numbers: Numbers, formats: Formats, matcher: Matcher
-) -> pl.DataFrame:
+def _progress(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> pl.DataFrame:
     """Steps of the lines that a progress pattern may match, taken out column by column; of a bar the last update."""
-    made = []
-    for number in np.unique(numbers).tolist():
-        mine = numbers == number
-        wanted, last = np.unique(rows[mine][::-1], return_index=True)
-        ends = at[mine][::-1][last]
-        messages = lines.frame["message"].gather(pl.Series(wanted))
-        if pieces := _pieces(lines, ends, wanted, formats):
-            places = np.searchsorted(ends, np.array(list(pieces), dtype=np.int64))
-            messages = messages.scatter(pl.Series(places), pl.Series(list(pieces.values())))
-        groups = messages.str.extract_groups(matcher.patterns[number].regex).struct.unnest()
+    made = [pl.DataFrame(schema=PROGRESS)]
+    for number, mine in _by_pattern(numbers[hits]):
+        own = hits[mine]
+        last = own[np.append(np.flatnonzero(np.diff(texts.rows[own])), len(own) - 1)]
+        groups = texts.of(last).str.extract_groups(for_polars(matcher.patterns[number].regex)).struct.unnest()
         columns = {name: _first(groups, name) for name in ("step", "epoch", "rank")}
-        part = pl.DataFrame({"row": wanted, **columns}).cast(pl.Schema(PROGRESS), strict=False)
+        part = pl.DataFrame({"row": texts.rows[last], **columns}).cast(pl.Schema(PROGRESS), strict=False)
         made.append(part.filter(pl.col("step").is_not_null() | pl.col("epoch").is_not_null()))
-    if not made:
-        return pl.DataFrame(schema=PROGRESS)
     return pl.concat(made).unique("row", keep="first", maintain_order=True).sort("row")
 
 

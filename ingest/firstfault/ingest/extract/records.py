@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from firstfault.ingest.extract.failure_table import NAME as TABLE
 from firstfault.ingest.extract.failure_table import FailureTable
+from firstfault.ingest.extract.owners import REMOTE, SPAWNED, announced, names_place, remote, signed
 from firstfault.ingest.extract.rows import NOTHING, Own
 from firstfault.ingest.extract.tracebacks import CHAINS, FINAL, HEAD, Frame, exception_captures, frame_of, indent_of
 
@@ -19,7 +20,7 @@ FRAMES_HEAD = "Exception raised from "
 _FRAME_MARKS = ("frame #", "<omitting python frames>")
 _IGNORED = "Exception ignored in"
 _IN_THREAD = "Exception in thread"
-OPENERS = (HEAD, FRAMES_HEAD, _IGNORED, _IN_THREAD, *CHAINS)
+OPENERS = (HEAD, FRAMES_HEAD, _IGNORED, _IN_THREAD, SPAWNED, REMOTE, *CHAINS)
 """Texts without which no line opens a record or says something of the next."""
 
 _ORIGINAL = "Original Traceback"
@@ -54,6 +55,8 @@ class Failure:
     item: bool = False
     table: bool = False
     own: Own = NOTHING
+    owner: Own | None = None
+    """Who raised it, where its own line does not say so."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class _Open:
     said: dict[str, str] = field(default_factory=dict)
     table: FailureTable | None = None
     own: Own = NOTHING
+    owner: Own | None = None
 
 
 class RecordReader:
@@ -89,6 +93,7 @@ class RecordReader:
         self._chained: dict[tuple[object, ...], int] = {}
         self._last: dict[tuple[object, ...], Failure] = {}
         self._announced: dict[tuple[object, ...], tuple[int, dict[str, str]]] = {}
+        self._owners: dict[tuple[object, ...], tuple[int, Own]] = {}
 
     @property
     def busy(self) -> bool:
@@ -124,6 +129,8 @@ class RecordReader:
             return
         if row.text.startswith("Exception "):
             self._announce(row)
+        elif named := announced(row.text):
+            self._owners[row.key] = row.line, named
         if HEAD in row.text:
             opened = _Open(row.key, "traceback", indent_of(row.text), [row.line], headed=row.headed)
             root = self._chained.pop(row.key, None)
@@ -132,7 +139,14 @@ class RecordReader:
             line, said = self._announced.pop(row.key, (0, {}))
             if row.line - line <= _MAX_ANNOUNCED:
                 opened.said = said
+            announced_at, owner = self._owners.pop(row.key, (-_MAX_STRAY, NOTHING))
+            if row.line - announced_at <= _MAX_ANNOUNCED:
+                opened.owner = owner
+            elif names_place(row.own):
+                opened.owner = row.own
             self._open[row.key] = opened
+        elif owned := remote(row.text):
+            self._open[row.key] = self._carried(row, owned)
         elif row.text.startswith((FRAMES_HEAD, _FRAME_MARKS[0])):
             self._open[row.key] = _Open(row.key, "frames", 0, [row.line])
         elif frame_of(row.text) is not None:
@@ -144,6 +158,12 @@ class RecordReader:
             self._announced[row.key] = row.line, {"state": "ignored"}
         elif found := _THREAD.match(row.text):
             self._announced[row.key] = row.line, {"thread": found[1]}
+
+    def _carried(self, row: Row, owner: Own) -> _Open:
+        """A traceback of another process that Ray carried over: it has no head of its own but this line."""
+        opened = _Open(row.key, "traceback", indent_of(row.text), [row.line], headed=row.headed, owner=owner)
+        opened.quotes = self._quoting(row)
+        return opened
 
     def _quoting(self, row: Row) -> Failure | None:
         """The exception that carries this traceback of another process in its message, if one does."""
@@ -191,6 +211,10 @@ class RecordReader:
                 record.frames.append(frame)
             return
         found = FINAL.match(stripped.rstrip()) if row.headed <= record.headed else None
+        if found is None and (owned := remote(text)) and len(record.lines) > 1:
+            self._close(row.key)
+            self._open[row.key] = self._carried(row, owned)
+            return
         if found is None:
             record.stray += 1
             if record.stray > _MAX_STRAY:
@@ -208,6 +232,7 @@ class RecordReader:
     def _tail(self, record: _Open, row: Row) -> None:
         """Lines after the exception: the rest of its message, or something else."""
         text = row.text.rstrip()
+        record.owner = signed(text) or record.owner
         if text in CHAINS:
             record.lines.append(row.line)
             self._close(row.key)
@@ -278,6 +303,7 @@ class RecordReader:
                 record.text,
                 table=record.table is not None,
                 own=record.own,
+                owner=record.owner if not names_place(record.own) else None,
             )
             self.failures.append(failure)
             self._last[key] = failure

@@ -62,4 +62,5 @@ class SignalRow:
     pattern: int = -1
     captures: Mapping[str, str] = field(default_factory=dict)
     own: Own = NOTHING
+    owner: Own | None = None  # who raised what the record says, where its line does not say so
     about: About | None = None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from firstfault.catalog.matcher import Matcher
+from firstfault.catalog.model import Role
 from firstfault.ingest.extract.failure_table import NAME as TABLE
 from firstfault.ingest.extract.records import Failure
 from firstfault.ingest.extract.rows import TEXT_LIMIT, About, SignalRow
@@ -44,10 +45,10 @@ def settle(state: SourceState, matcher: Matcher) -> None:
         made = by_line.setdefault(failure.line, [])
         if failure.item:
             made.append(_item(failure, entries, matcher))
-        elif entries:
+        else:
             made += [_inside(signal, failure) for signal in entries]
-        elif failure.line not in folded:
-            made.append(_traceback(failure, matcher))
+            if not any(_tells(signal) for signal in entries) and failure.line not in folded:
+                made.append(_traceback(failure, matcher))
     state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
     state.failures, state.folded_lines = [], []
     for pattern, count in sorted(state.folded.items()):
@@ -89,7 +90,14 @@ def _bare_head(signal: SignalRow) -> bool:
 def _inside(signal: SignalRow, failure: Failure) -> SignalRow:
     """A signal of the catalog on the line of an exception."""
     captures = {**failure.captures, **signal.captures}
-    return replace(signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures)
+    return replace(
+        signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures, owner=failure.owner
+    )
+
+
+def _tells(signal: SignalRow) -> bool:
+    """Whether an entry says by itself what the exception is; a text that is too general or only advice does not."""
+    return not signal.weak and signal.role != Role.CONTEXT
 
 
 def _traceback(failure: Failure, matcher: Matcher) -> SignalRow:
@@ -108,6 +116,7 @@ def _traceback(failure: Failure, matcher: Matcher) -> SignalRow:
         last_line=failure.lines[-1],
         captures=failure.captures,
         own=failure.own,
+        owner=failure.owner,
     )
 
 

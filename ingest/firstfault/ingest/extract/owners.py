@@ -1,0 +1,36 @@
+"""Lines that say whose traceback stands beside them, where the traceback itself names no rank."""
+
+from __future__ import annotations
+
+import re
+
+from firstfault.ingest.extract.rows import Own
+
+SPAWNED = "-- Process "
+REMOTE = "ray::"
+_SPAWNED = re.compile(r"^-- Process (\d{1,5}) terminated with (?:the following error|exit code|signal)")
+_REMOTE = re.compile(r"ray::[\w.<>\[\]-]{1,200}\(.{0,200}?\) \(pid=(\d{1,9})(?:, ip=([0-9a-fA-F.:]{3,45}))?[,)]")
+_ASCEND = re.compile(r"\(PID:(\d{1,9}), Device:-?\d{1,5}, RankID:(\d{1,7})\) ERR\d")
+
+
+def announced(text: str) -> Own | None:
+    """Before a traceback: `torch.multiprocessing` numbers its processes from 0, that is the local rank."""
+    found = _SPAWNED.match(text)
+    return Own(local_rank=int(found[1])) if found else None
+
+
+def remote(text: str) -> Own | None:
+    """At the head of a traceback that Ray carried over: function, process and node that raised it."""
+    found = _REMOTE.search(text) if REMOTE in text else None
+    return Own(pid=int(found[1]), host=found[2]) if found else None
+
+
+def signed(text: str) -> Own | None:
+    """Behind an exception of torch_npu: process and rank."""
+    found = _ASCEND.search(text) if "RankID:" in text else None
+    return Own(pid=int(found[1]), rank=int(found[2])) if found else None
+
+
+def names_place(own: Own) -> bool:
+    """Whether a header says anything about who wrote its line."""
+    return any(value is not None for value in (own.rank, own.local_rank, own.task, own.pid))

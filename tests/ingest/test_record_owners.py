@@ -1,0 +1,71 @@
+"""Tracebacks without a rank of their own whose owner stands beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+RANKS = "SELECT line, rank, pid, captures['exception'] FROM signal_rows WHERE event <> 'identity' ORDER BY line"
+FRAME = '  File "/opt/train/train.py", line 129, in run\n    step()\n'
+
+
+def test_a_process_of_torch_multiprocessing_is_named_before_its_traceback(read: Any) -> None:
+    made = read(
+        {
+            "train.log": "Traceback (most recent call last):\n" + FRAME + "torch.multiprocessing.spawn."
+            "ProcessRaisedException: \n\n-- Process 2 terminated with the following error:\n"
+            "Traceback (most recent call last):\n" + FRAME + "KeyError: 'lr'\n"
+        }
+    )
+    assert made.rows(RANKS)[-1] == (10, 2, None, "KeyError")
+    assert made.rows("SELECT line, rank FROM line_rows WHERE line IN (1, 7, 8, 10)") == [
+        (1, None), (7, 2), (8, 2), (10, 2),
+    ]  # fmt: skip
+
+
+def test_ray_names_process_and_node_at_the_head_of_what_it_carries_over(read: Any) -> None:
+    lines = [
+        "(Trainer pid=40) - (ip=10.0.0.7, pid=41) world_rank=0, local_rank=0, node_rank=0",
+        "(Trainer pid=40) - (ip=10.0.0.8, pid=43) world_rank=1, local_rank=0, node_rank=1",
+        "Traceback (most recent call last):",
+        '  File "/opt/ray/worker.py", line 871, in get_objects',
+        "    raise value.as_instanceof_cause()",
+        "ray.exceptions.RayTaskError(KeyError): ray::_Inner.train() (pid=40, ip=10.0.0.7, actor_id=1, repr=Trainer)",
+        '  File "/opt/ray/utils.py", line 43, in check_for_failure',
+        "    ray.get(object_ref)",
+        "ray.exceptions.RayTaskError(KeyError): ray::_W__execute.get_next() (pid=43, ip=10.0.0.8, actor_id=2, repr=x)",
+        '  File "/opt/train/train.py", line 12, in loop',
+        "    batch['labels']",
+        "KeyError: 'labels'",
+    ]
+    made = read({"driver.log": "\n".join(lines) + "\n"})
+    assert made.rows("SELECT line, rank, host FROM signal_rows WHERE captures['exception'] = 'KeyError'") == [
+        (12, 1, "10.0.0.8")
+    ]
+
+
+def test_torch_npu_signs_an_exception_with_process_and_rank(read: Any) -> None:
+    made = read(
+        {
+            "node.log": "Traceback (most recent call last):\n" + FRAME + "RuntimeError: NPU function error: x\n"
+            "[ERROR] 2025-03-22-13:44:10 (PID:76390, Device:3, RankID:11) ERR00100 PTA call acl api failed\n"
+        }
+    )
+    assert made.rows(RANKS)[0] == (4, 11, None, "RuntimeError")
+
+
+def test_a_traceback_that_goes_on_without_the_header_of_its_head_keeps_its_rank(read: Any) -> None:
+    made = read(
+        {
+            "serve.log": "[2025-04-09 17:19:56 TP5] Scheduler hit an exception: Traceback (most recent call last):\n"
+            + FRAME + "ValueError: bad\n\n"
+            "[2025-04-09 17:19:57 TP2] Scheduler hit an exception: Traceback (most recent call last):\n"
+            + FRAME + "ValueError: worse\n"
+        }
+    )  # fmt: skip
+    assert [row[:2] for row in made.rows(RANKS) if row[3]] == [(4, 5), (9, 2)]
+
+
+def test_an_entry_that_is_too_general_leaves_the_exception_its_own_signal(read: Any) -> None:
+    made = read({"rank3.log": "Traceback (most recent call last):\n" + FRAME + "SystemExit: 1\n"})
+    rows = made.rows("SELECT entry, weak FROM signal_rows WHERE line = 4 ORDER BY entry")
+    assert ("python-traceback", False) in rows
