@@ -103,6 +103,14 @@ def test_an_output_that_is_a_file(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def test_a_wrong_format_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text('name = "mine"\nnonsense = 1\n')
+    monkeypatch.setenv("FIRSTFAULT_FORMATS", str(tmp_path))
+    status, said = refused(cli, "diagnose", SAMPLE)
+    assert status == 1
+    assert str(tmp_path / "mine.toml") in said
+
+
 def test_a_damaged_timeline(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "t.duckdb").write_bytes(b"not a database" * 500)
     status, said = refused(cli, "report", tmp_path / "t.duckdb")

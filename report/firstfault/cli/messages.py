@@ -64,10 +64,11 @@ def _in_words(error: Exception) -> tuple[str, Status] | None:
         return "out of memory; try --workers 1", Status.FAILED
     from firstfault.catalog.problem import CatalogError
     from firstfault.ingest import OptionError
+    from firstfault.ingest.format_load import FormatError
 
     if isinstance(error, OptionError):
         return str(error), Status.USAGE
-    if isinstance(error, CatalogError):
+    if isinstance(error, CatalogError | FormatError):
         return str(error), Status.FAILED
     import duckdb
 
