@@ -103,6 +103,20 @@ def test_an_output_that_is_a_file(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def test_names_that_are_no_text(cli: Cli, tmp_path: Path) -> None:
+    logs = Path(os.fsdecode(os.fsencode(tmp_path) + b"/l\xffgs"))
+    logs.mkdir()
+    (logs / os.fsdecode(b"rank0\xfe.log")).write_bytes(b"step 1\n[rank0]: RuntimeError: bad \xff byte\n")
+    for paths in ((logs,), (logs, next(logs.iterdir()))):
+        for form in ("text", "json", "markdown", "html"):
+            done = cli("diagnose", *paths, "--format", form)
+            assert done.exit_code == 0
+            assert "rank0\ufffd.log" in done.stdout
+    status, said = refused(cli, "diagnose", SAMPLE, "--output", logs)
+    assert status == 1
+    assert "no valid UTF-8" in said
+
+
 def test_a_wrong_format_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.toml").write_text('name = "mine"\nnonsense = 1\n')
     monkeypatch.setenv("FIRSTFAULT_FORMATS", str(tmp_path))

@@ -11,7 +11,7 @@ from pathlib import Path
 from firstfault.catalog import load_catalog
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest.assemble import assemble
-from firstfault.ingest.discover import STDIN, discover
+from firstfault.ingest.discover import STDIN, discover, printable
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.formats import Formats
 from firstfault.ingest.load import fill, meta
@@ -62,10 +62,11 @@ def ingest(
     with tempfile.TemporaryDirectory(prefix=f".{db.name}.", suffix=".parts", dir=db.parent) as folder:
         spill = Path(folder) if total > options.bounds.memory else None
         parts = _read(units, matcher, options, spill, total, progress)
-        job = assemble(roots, parts, problems, matcher, options)
+        shown = [printable(root) for root in roots]
+        job = assemble(shown, parts, problems, matcher, options)
         if progress:
             progress("write", total, total)
-        write_timeline(db, lambda connection: fill(connection, job, matcher, options), meta(job, roots, matcher))
+        write_timeline(db, lambda connection: fill(connection, job, matcher, options), meta(job, shown, matcher))
     lines = sum(one.state.lines for one in job.sources)
     return IngestResult(db, len(job.sources), lines, len(job.signals), len(job.problems))
 

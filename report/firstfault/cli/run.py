@@ -28,11 +28,18 @@ def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: b
             raise CommandError(
                 f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'"
             )
+    if not is_utf8(str(database)):
+        raise CommandError(f"{database}: its name is no valid UTF-8; write the timeline somewhere else")
     with progress_bar(not quiet) as report:
         result = pipeline.ingest(paths, database, options, report)
     if result.lines == 0:
         raise CommandError(_nothing(paths, database))
     return result
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name of a file is text, as DuckDB needs it."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _nothing(paths: list[str], database: Path) -> str:
