@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         workers = str(max(1, min(8, cores)))
         os.chdir(ROOT)
-        os.execv(python, [python, "-m", "pytest", "-q", "-rs", "-n", workers, "-m", "not slow", *rest])
+        os.execv(python, [python, "-m", "pytest", "-q", "-rfEs", "-n", workers, "-m", "not slow", *rest])
     os.execv(python, [python, "-m", "firstfault", command, *rest])
 
 

@@ -267,7 +267,7 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
             entry=first.entry,
             component="storage",
             ranks=ranks,
-            hosts=view.names.rank_hosts(ranks, view.attempt) if ranks else tuple(sorted(hosts)) if len(hosts) == 1 else (),
+            hosts=view.names.rank_hosts(ranks, view.attempt) if ranks else (tuple(hosts) if len(hosts) == 1 else ()),
             base=BASE["io-stall"],
             signals=[(one, "the file system's own report") for one in signals[:6]],
             moment=earliest(view, signals),

@@ -106,7 +106,7 @@ def place_of(view: View, candidate: Candidate) -> Place:
 
 
 def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
-    """The candidate's lines, strongest first, one for each place; of a silent rank first the last line that it printed."""
+    """The candidate's lines, strongest first, one for each place; of a silent rank first the last that it printed."""
     found: dict[tuple[str, int], Evidence] = {}
     if candidate.rule in STRUCTURAL:
         for one in _last_lines(view, candidate.ranks):
@@ -130,7 +130,9 @@ def _last_lines(view: View, ranks: tuple[int, ...]) -> list[Evidence]:
             why = f"the last line of rank {rank}"
             host = extent.source.host or (state.host if state else None)
             found.append(
-                Evidence(extent.source.path, extent.last_line, extent.last_text, why, view.times.text(moment), rank, host)
+                Evidence(
+                    extent.source.path, extent.last_line, extent.last_text, why, view.times.text(moment), rank, host
+                )
             )
     return found[:2] if len(found) > 2 else found
 
