@@ -86,10 +86,14 @@ class Matcher:
 
     def confirm(self, pattern: int, message: str) -> dict[str, str] | None:
         """The captures where the exact pattern is found in the message, None where it is not."""
+        return self.exact(pattern).search(message)
+
+    def exact(self, pattern: int) -> ExactPattern:
+        """The exact pattern, which also answers for many messages at once."""
         exact = self._exact[pattern]
         if exact is None:
             exact = self._exact[pattern] = ExactPattern(self.patterns[pattern].regex)
-        return exact.search(message)
+        return exact
 
     def matches(self, message: str) -> list[tuple[int, dict[str, str]]]:
         """All patterns found in one message, the best first, with their captures."""

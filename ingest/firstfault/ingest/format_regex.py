@@ -1,7 +1,4 @@
-"""Owns the translation of one pattern for two engines: RE2 for a line, Rust's regex in polars for columns.
-
-The patterns are written in the common part of both; what `\\d`, `\\w` and `\\s` cover differs and is spelled out here.
-"""
+"""Owns the two engines that a format's pattern runs in: RE2 for a line, Rust's regex in polars for columns."""
 
 from __future__ import annotations
 
@@ -11,49 +8,17 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
-_ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\r\n\f"}
+from firstfault.catalog.columns import for_polars
+
+__all__ = ["GROUP", "REST", "for_line", "for_polars", "groups_of", "has_rest", "unnamed"]
+
 GROUP = re.compile(r"\(\?P<(\w+)>")
 REST = ("rest", "message")
 
 
-def _spelled_out(pattern: str) -> str:
-    out: list[str] = []
-    inside = False
-    position = 0
-    while position < len(pattern):
-        char, pair = pattern[position], pattern[position : position + 2]
-        if char == "\\":
-            out.append(_escape(pair, inside))
-            position += 2
-            continue
-        if char == "[" and not inside:
-            inside = True
-            opening = "[^" if pair == "[^" else "["
-            out.append(opening)
-            position += len(opening)
-            if pattern[position : position + 1] == "]":
-                out.append(r"\]")
-                position += 1
-            continue
-        inside = inside and char != "]"
-        out.append(char)
-        position += 1
-    return "".join(out)
-
-
-def _escape(pair: str, inside: bool) -> str:
-    kind = pair[1:]
-    if kind in _ASCII:
-        return _ASCII[kind] if inside else f"[{_ASCII[kind]}]"
-    if kind.lower() in _ASCII and not inside:
-        return f"[^{_ASCII[kind.lower()]}]"
-    return r"(?-u:\b)" if pair == r"\b" and not inside else pair
-
-
-@cache
-def for_polars(pattern: str) -> str:
-    """The pattern for Rust's regex: classes are ASCII, as in the other two engines."""
-    return _spelled_out(pattern)
+def unnamed(pattern: str) -> str:
+    """The pattern with its groups as they are, but without names."""
+    return GROUP.sub("(", pattern)
 
 
 @cache

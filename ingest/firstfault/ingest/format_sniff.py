@@ -7,9 +7,11 @@ numbers count. A format with `trust` says in its `sniff` table what a file must 
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from firstfault.ingest.format_front import masks_of
 from firstfault.ingest.format_model import LineFormat, SourceFormat
 from firstfault.ingest.format_regex import for_line
 from firstfault.ingest.format_text import clean_line
@@ -18,6 +20,7 @@ MOST_LOCAL_RANKS = 16
 MOST_LINES = 400
 MOST_CHARS = 400
 _BEHIND_COLON = r"\[rank(\d{1,7})\]:(.*)$"
+_NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
 _UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
 _NO_HOST = (
@@ -60,15 +63,16 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
 def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     """The labels of the lines that begin with the format, none where the file does not live up to its `sniff` table."""
     rule = one.sniff
-    pattern = for_line(str(rule.get("regex") or one.regex))
+    expression = str(rule.get("regex") or one.regex)
+    pattern, first = for_line(expression), masks_of(expression)[0]
     share, least = float(rule.get("share") or 1.0), int(rule.get("least") or 1)
     labels: list[str] = []
     widths: set[int] = set()
     seen = 0
     for line in lines:
-        found = pattern.match(line)
+        found = pattern.match(line) if _may_begin(first, line) else None
         if found is None:
-            if not for_line(_UNLABELLED).match(line):
+            if line[:1] not in ("s", "m", "p") or not for_line(_UNLABELLED).match(line):
                 seen += 1
             if seen > 24 and len(labels) < seen * share / 2:
                 return []
@@ -89,6 +93,11 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     return labels if most is None or len(distinct) <= max(1.0, float(most) * len(labels)) else []
 
 
+def _may_begin(first: int, line: str) -> bool:
+    """Whether the first character of a line is one of these bytes."""
+    return not line or ord(line[0]) > 127 or bool(first >> ord(line[0]) & 1)
+
+
 def _rank_prefix(lines: Sequence[str]) -> tuple[int, bool]:
     """The highest N of `[rankN]:`, and whether something stands behind it that PyTorch itself never puts there."""
     highest, proof = -1, False
@@ -107,7 +116,11 @@ def _tee_role(lines: Sequence[str]) -> str | None:
     """The role of the tee prefix where it ends in digits that would read as the local rank's first ones."""
     names: Counter[str] = Counter()
     for line in lines:
-        if line.startswith("[") and (found := for_line(r"\[([A-Za-z_][\w.-]*\d)\]:").match(line)):
+        if (
+            line.startswith("[")
+            and line[1:2] in _NAME
+            and (found := for_line(r"\[([A-Za-z_][\w.-]*\d)\]:").match(line))
+        ):
             names[found[1]] += 1
     shown = sorted(name for name in names if not name.startswith("rank"))
     if len(shown) < 2:

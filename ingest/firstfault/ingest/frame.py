@@ -8,7 +8,7 @@ Carriage returns stay in it: a progress bar is one line of many pieces, and `fol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,7 @@ _ESCAPE = re.compile(
 )
 _LAST_PIECE = r"(?s)^(?:.*\r)?([^\r]*[^\r\s][^\r]*)[\r\s]*$"
 _BAR = re.compile(rb"\d%\|[^|\r\n]{0,400}\|[^\[\r\n]{0,200}\[[^\]\r\n]{0,300}\]")
+_RETURN, _PERCENT, _BAR_SIDE = b"\r%|"
 _GLUED = r"(?s)^.*\d%\|[^|\r]{0,400}\|[^\[\r]{0,200}\[[^\]\r]{0,300}\] *(\S.*)$"
 
 
@@ -210,11 +211,29 @@ def series(text: bytes, ends: Positions) -> pl.Series:
 
 def fold(column: pl.Series) -> pl.Series:
     """Of a line of several pieces the last that is not empty; a record glued onto a progress bar comes off it."""
-    if column.str.contains("\r", literal=True).any():
-        column = column.str.replace(_LAST_PIECE, "$1").str.replace_all("\r", " ", literal=True)
-    if column.str.contains("%|", literal=True).any():
-        column = column.str.replace(_GLUED, "$1")
-    return column
+    column = where(
+        column, "\r", lambda lines: lines.str.replace(_LAST_PIECE, "$1").str.replace_all("\r", " ", literal=True)
+    )
+    return where(column, "%|", lambda lines: lines.str.replace(_GLUED, "$1"))
+
+
+def where(lines: pl.Series, mark: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """The lines, those that hold a mark changed."""
+    rows = lines.str.contains(mark, literal=True).arg_true()
+    return lines.clone().scatter(rows, change(lines.gather(rows))) if len(rows) else lines
+
+
+def in_pieces(text: bytes, ends: Positions, bound: int) -> npt.NDArray[np.bool_] | None:
+    """Which lines of a framed text may be of several pieces or beyond the bound, None where none is."""
+    lengths = np.diff(ends, prepend=-1)
+    marked = lengths > bound
+    data = np.frombuffer(text, dtype=np.uint8)
+    if b"\r" in text:
+        marked[np.searchsorted(ends, np.flatnonzero(data == _RETURN))] = True
+    if b"%|" in text:
+        percent = np.flatnonzero(data[:-1] == _PERCENT)
+        marked[np.searchsorted(ends, percent[data[percent + 1] == _BAR_SIDE])] = True
+    return marked if marked.any() else None
 
 
 def piece(text: bytes, start: int, stop: int, end: int, bound: int) -> bytes | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.dumps.linear import compiled
+from firstfault.ingest.dumps.linear import compiled, matching
 from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import Stamp, any_stamp, commands, head_lines, lines_of
 from firstfault.ingest.identity_statements import short_host
@@ -40,7 +40,7 @@ class Clocks:
         lines = head_lines(head)
         if not 0 < len(lines) <= 150:
             return False
-        if any(CHRONY.match(line) or BTIME.match(line) or TIMEDATE.match(line) or BOOT.match(line) for line in lines):
+        if matching(lines, CHRONY, BTIME, TIMEDATE, BOOT).any():
             return True
         if any(line.lstrip().startswith("remote ") and "offset" in line for line in lines[:4]):
             return True

@@ -29,9 +29,9 @@ class Fabric:
 
     def sniff(self, path: str, head: bytes) -> bool:
         lines = head_lines(head)
-        if share(lines, NETDEV, COMMAND) > 0.8 and share(lines, NETDEV) > 0.4:
+        if share(lines, NETDEV) > 0.4 and share(lines, NETDEV, COMMAND) > 0.8:
             return True
-        if share(lines, GID, GID_HEAD, COMMAND) > 0.8 and share(lines, GID) > 0.3:
+        if share(lines, GID) > 0.3 and share(lines, GID, GID_HEAD, COMMAND) > 0.8:
             return True
         return any(STAT_HCA.match(line) for line in lines[:3]) and any(STAT_STATE.match(line) for line in lines)
 

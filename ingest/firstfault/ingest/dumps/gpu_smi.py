@@ -43,7 +43,7 @@ class NvidiaSmi:
             return True
         if any("NVIDIA-SMI" in line for line in lines[:8]):
             return share(lines, BORDER, COMMAND) > 0.6
-        return share(lines, LIST, COMMAND) > 0.8 and share(lines, LIST) > 0.4
+        return share(lines, LIST) > 0.4 and share(lines, LIST, COMMAND) > 0.8
 
     def read(self, ctx: DumpContext, data: bytes) -> DumpRows:
         lines = lines_of(data)

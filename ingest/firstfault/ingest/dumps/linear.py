@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Protocol, cast
 
+import numpy as np
+import polars as pl
 import re2  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from firstfault.ingest.format_regex import for_polars, unnamed
 
 
 class Found(Protocol):
@@ -20,6 +26,8 @@ class Found(Protocol):
 class Pattern(Protocol):
     """A compiled expression."""
 
+    @property
+    def pattern(self) -> str: ...
     def match(self, text: str, /) -> Found | None: ...
     def fullmatch(self, text: str, /) -> Found | None: ...
     def search(self, text: str, /) -> Found | None: ...
@@ -31,6 +39,17 @@ def compiled(expression: str) -> Pattern:
     options = re2.Options()
     options.log_errors = False
     return cast(Pattern, re2.compile(expression, options))
+
+
+def matching(lines: Sequence[str], *shapes: Pattern) -> NDArray[np.bool_]:
+    """Which lines match one of the shapes from their beginning, all lines at once."""
+    found: NDArray[np.bool_] = pl.Series(lines, dtype=pl.String).str.contains(_either(shapes)).to_numpy()
+    return found
+
+
+@cache
+def _either(shapes: tuple[Pattern, ...]) -> str:
+    return "|".join(f"^(?:{for_polars(unnamed(shape.pattern))})" for shape in shapes)
 
 
 def texts(found: Found, *names: str) -> dict[str, str]:

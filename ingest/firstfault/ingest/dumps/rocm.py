@@ -6,7 +6,7 @@ HSA counts CPUs first, so `GPU node-8` is neither GPU 8 nor rank 8.
 from __future__ import annotations
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.dumps.linear import compiled
+from firstfault.ingest.dumps.linear import compiled, matching
 from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import head_lines, lines_of
 
@@ -25,7 +25,7 @@ class Rocm:
 
     def sniff(self, path: str, head: bytes) -> bool:
         lines = head_lines(head)
-        if sum(1 for line in lines if SMI_LINE.match(line)) >= 2:
+        if matching(lines, SMI_LINE).sum() >= 2:
             return True
         return sum("BDFID:" in line for line in lines) >= 1 and any("Node:" in line for line in lines)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.json_places import line_of, parse
-from firstfault.ingest.dumps.linear import compiled
+from firstfault.ingest.dumps.linear import compiled, matching
 from firstfault.ingest.dumps.rows import TEXT_LIMIT, DumpContext, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import head_lines, lines_of, share
 
@@ -92,7 +92,7 @@ class Stacks:
         if head.lstrip()[:1] in (b"[", b"{"):
             return b'"frames"' in head and (b'"thread_name"' in head or b'"os_thread_id"' in head)
         lines = head_lines(head)
-        if not any(SPY_THREAD.match(line) or PY_THREAD.match(line) or GDB_THREAD.match(line) for line in lines):
+        if not matching(lines, SPY_THREAD, PY_THREAD, GDB_THREAD).any():
             return False
         shapes = (SPY_PROCESS, SPY_THREAD, SPY_FRAME, PY_THREAD, PY_FRAME, PY_HEAD, GDB_THREAD, GDB_FRAME, GDB_HEAD)
         return share(lines, *shapes) > 0.75

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
-from firstfault.ingest.dumps.linear import Pattern, compiled
+from firstfault.ingest.dumps.linear import Pattern, compiled, matching
 
 LINE_LIMIT = 4096
 LINES_LIMIT = 2_000_000
+_HEAD_LINES = 200
 SECOND = 1_000_000_000
 
 
@@ -47,17 +49,20 @@ def lines_of(data: bytes) -> list[str]:
     return [part[:LINE_LIMIT].decode("utf-8", "replace").rstrip("\r") for part in parts]
 
 
-def head_lines(head: bytes, limit: int = 200) -> list[str]:
+def head_lines(head: bytes, limit: int = _HEAD_LINES) -> list[str]:
     """Lines of a head that are not empty; a line that the head cuts is left out unless it is the only one."""
+    return _head_lines(head)[:limit]
+
+
+@lru_cache(maxsize=2)  # all readers ask for the lines of the same head
+def _head_lines(head: bytes) -> list[str]:
     cut = head[: head.rfind(b"\n") + 1] or head
-    return [line for line in lines_of(cut[:65536]) if line.strip()][:limit]
+    return [line for line in lines_of(cut[:65536]) if line.strip()][:_HEAD_LINES]
 
 
 def share(lines: Sequence[str], *shapes: Pattern) -> float:
     """Share of the lines that match one of the shapes from their beginning."""
-    if not lines:
-        return 0.0
-    return sum(1 for line in lines if any(shape.match(line) for shape in shapes)) / len(lines)
+    return float(matching(lines, *shapes).mean()) if lines else 0.0
 
 
 COMMAND = compiled(r"^(?:\[?[\w.@~:/ -]{0,60}\]?)?[$#] (?P<command>\S.{0,400})$")
@@ -65,7 +70,9 @@ COMMAND = compiled(r"^(?:\[?[\w.@~:/ -]{0,60}\]?)?[$#] (?P<command>\S.{0,400})$"
 
 def commands(lines: Iterable[str]) -> list[str]:
     """Commands that a transcript echoes in front of their output (`$ nvidia-smi -L`)."""
-    return [match["command"] or "" for line in lines if (match := COMMAND.match(line))]
+    return [
+        match["command"] or "" for line in lines if ("$ " in line or "# " in line) and (match := COMMAND.match(line))
+    ]
 
 
 MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
