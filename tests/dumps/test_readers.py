@@ -367,3 +367,17 @@ def test_full_file_systems_and_counted_kills() -> None:
     assert (one.line, one.cls, one.captures["path"]) == (2, "shm-exhausted", "/dev/shm")
     (one,) = read("memory.events", "low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\n", "machine-state").signals
     assert (one.line, one.event, one.weak) == (5, "oom-kill", True)
+
+
+def test_a_row_that_is_wider_than_its_columns_keeps_its_cells() -> None:
+    rows = read(
+        "kubectl-pods.txt",
+        "NAME                READY   STATUS    RESTARTS   AGE     IP               NODE\n"
+        "hvd-worker-1        1/1     Running   0          3h37m   100.96.190.23    ip-100-96-31-88\n"
+        "hvd-launcher-x7k2p   0/1   Error   0   3h37m   100.96.12.41   ip-100-96-12-7\n",
+        "kubectl-table",
+    )
+    assert [(one.host, one.alias, one.address) for one in rows.identities] == [
+        ("hvd-worker-1", "ip-100-96-31-88", "100.96.190.23"),
+        ("hvd-launcher-x7k2p", "ip-100-96-12-7", "100.96.12.41"),
+    ]

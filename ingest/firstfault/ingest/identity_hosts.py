@@ -17,6 +17,16 @@ from firstfault.ingest.identity_statements import Statement, is_address, short_h
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
 NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
 PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
+PROMPTS = (
+    re.compile(rb"^[^\n]{0,80}[$#>] ?hostname(?: -[sf])?[ \t]*\n(?P<host>[A-Za-z][\w.-]{1,200})[ \t]*$", re.M),
+    re.compile(
+        rb"^[(\[]?(?:\w{1,20}[)\]] )?[a-z_][\w-]{0,31}@(?P<host>[A-Za-z][\w.-]{1,200})[: ][^\n$#%]{0,80}[$#%] \S", re.M
+    ),
+    re.compile(
+        rb"^[^\n]{0,80}[$#] [^\n]{0,200}?\bssh (?:-\w+ )*(?:[\w.-]{1,40}@)?(?P<host>[A-Za-z][\w.-]{1,200}) ", re.M
+    ),
+)
+"""A shell's prompt, a command that another host runs, the answer of `hostname`."""
 LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-", "host", "node"})
 LEVELS = frozenset({"trace", "debug", "info", "warn", "warning", "error", "critical", "fatal", "notice"})
 
@@ -112,6 +122,12 @@ class HostNames:
             return None  # the two do not count alike
         fits = [match[0] for match in family if int(match["number"]) == int(general["number"])]
         return fits[0] if len(fits) == 1 and not family[0]["stem"].startswith(general["word"]) else None
+
+
+def prompted(head: bytes) -> str | None:
+    """The one host whose shell or commands a transcript shows."""
+    found = {match["host"].decode("ascii", "replace") for one in PROMPTS for match in one.finditer(head[:65536])}
+    return single(short_host(name) for name in found if usable(name))
 
 
 def usable(name: str) -> bool:

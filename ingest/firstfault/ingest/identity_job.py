@@ -9,6 +9,7 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, by_stamps
+from firstfault.ingest.identity_devices import Devices
 from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
 from firstfault.ingest.identity_links import by_process
@@ -91,7 +92,8 @@ class Job:
         seen, claims = self._seen.sources[s], self._seen.claims[s]
         rank, host = self._maps.rank_of(s), self._hosts.of(s)
         speaking = self._maps.ranks_in(s) | self._maps.ranks_by_pid(s)
-        who = Writers(rank, host, len(speaking), self._hosts.spoken(s))
+        places = {self._maps.host_of(one) for one in speaking} - {None}
+        who = Writers(rank, host, len(speaking), max(self._hosts.spoken(s), len(places)))
         kind, why = kind_of(claims, seen.reader_kind, seen.head, who)
         if kind in MACHINE_KINDS:
             rank = None
@@ -140,12 +142,14 @@ class Job:
             local = source.local_rank if rank == source.rank else self._maps.rank_local.best_int(rank)
         if host is None and key.task is not None:
             host = self._maps.host_of_task(key.task)
-        if rank is not None and host is None and len(self._hosts_in_attempts(s)) < 2:
+        if rank is not None and host is None and len(self._hosts_in_attempts(s, rank)) < 2:
             host = self._maps.host_of(rank)
         return Resolved(host, rank, local, self._attempts[s], local_prefix)
 
-    def _hosts_in_attempts(self, s: int) -> set[str]:
-        return {one.host for one in self._seen.own.get(s, ()) if one.host}
+    def _hosts_in_attempts(self, s: int, rank: int) -> set[str]:
+        """The hosts on which a rank says in a source that it runs; an attempt may move it."""
+        alone = self.sources[s].rank is not None
+        return {one.host for one in self._seen.own.get(s, ()) if one.host and (alone or one.rank == rank)}
 
     def about(self, signal: Spoken) -> tuple[int | None, int | None, str | None]:
         """Rank, local rank and host of the process that a launcher's or scheduler's line is about."""
@@ -215,6 +219,8 @@ class Job:
         for alias in self._hosts.aliases:
             yield alias.source_id, DumpIdentity(alias.line, alias.how, host=alias.host, alias=alias.alias)
         yield from self._inferred()
+        devices = Devices(self._hosts.of, self._maps.rank_of_pid, self._maps.rank_of_local)
+        yield from devices.rows(self._seen.statements)
 
     def _header_rows(self, s: int) -> Iterator[DumpIdentity]:
         """Ranks, hosts and processes that the headers of a source's lines name together."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
-from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, sibling_names, single
+from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, small
 
@@ -152,11 +152,16 @@ class SourceHosts:
             host: str | None = next(iter(lines))
             if self._remote_only(s, str(host)):
                 host, self.remote = None, True
+            elif stated - {host}:
+                host = None
         elif lines:
             host = self._major(lines) if seen.claims[s].rank is not None else None
         else:
             host = single(stated)
         pod = seen.names.short(seen.claims[s].pod)
+        shown = seen.names.short(prompted(seen.sources[s].head))
+        if host is None and not lines and not stated and shown is not None:
+            return shown
         if host is None and not lines and not stated:
             if pod is None and meant is not None and not sure:
                 self.guessed[s] = meant

@@ -14,11 +14,14 @@ from typing import Protocol
 from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.bounds import RANK_LIMIT
 from firstfault.ingest.dumps.rows import DumpIdentity
+from firstfault.ingest.identity_pairs import pairs_of
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
 TABLES = frozenset({"identity-ray-train"})
 """Facts in which one process lists others."""
+PAIRS = "identity-pairs"
+DEVICE = "identity-device-index"
 TEXT_LIMIT = 4096
 RANGE_LIMIT = 1 << 14
 """More numbers or hosts than any printed list is worth reading."""
@@ -215,7 +218,11 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
     """All statements, in the order of source and line."""
     found: list[Statement] = []
     blocks = _Blocks()
-    for row in sorted(spoken, key=lambda row: (row.source_id, row.line)):
+    rows = sorted(spoken, key=lambda row: (row.source_id, row.line))
+    tables = {(row.source_id, row.line) for row in rows if row.fact in TABLES}
+    for row in rows:
+        if row.fact == PAIRS and (row.source_id, row.line) in tables:
+            continue
         text = (row.text or "")[:TEXT_LIMIT]
         found.extend(blocks.feed(row, text))
         found.extend(_of_row(row, text))
@@ -268,6 +275,17 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
     )  # fmt: skip
     if own:
         yield from _of_text(base, text)
+    if row.fact == PAIRS:
+        captures = {name: str(value) for name, value in pairs_of(text).items()}
+        if row.rank is not None:
+            captures.setdefault("rank", str(row.rank))
+        if "rank" not in captures:
+            return
+    elif row.fact == DEVICE:
+        yield replace(
+            base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")
+        )
+        return
     if not any(_word(captures, key) for key in RANK_KEYS):
         return
     comm_rank = _small(captures, "comm_rank")

@@ -170,8 +170,20 @@ def columns_of(header: str) -> list[tuple[str, int]]:
     return [(match[0] or "", match.start()) for match in COLUMN.finditer(header)]
 
 
+def _inside_word(line: str, at: int) -> bool:
+    return 0 < at < len(line) and not line[at - 1].isspace() and not line[at].isspace()
+
+
 def cells(line: str, columns: Sequence[tuple[str, int]]) -> dict[str, str]:
-    """The cells of a row of such a table; the last column takes the rest."""
+    """The cells of a row of such a table; the last column takes the rest.
+
+    Where a name is wider than its column the row has lost its place under the header: then its cells are counted.
+    """
+    if any(_inside_word(line, start) for _, start in columns):
+        pieces = [piece.strip() for piece in line.replace("\t", "  ").split("  ") if piece.strip()]
+        counted = [*pieces[: len(columns) - 1], "  ".join(pieces[len(columns) - 1 :])]
+        if len(counted) == len(columns):
+            return {name: text for (name, _), text in zip(columns, counted, strict=True)}
     found = {}
     for index, (name, start) in enumerate(columns):
         stop = columns[index + 1][1] if index + 1 < len(columns) else len(line)
