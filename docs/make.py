@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SHOWN_JOB = "sample_logs/kernel-oom-second-host/logs"
+SHOWN_JOB = "sample_logs/mute-rank6/logs"
 MADE = "<!-- made by docs/make.py -->"
 
 
