@@ -23,6 +23,7 @@ from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.read import Part
+from firstfault.ingest.stages import stage
 
 _ROTATED = re.compile(r"^(?P<stem>.+\.[A-Za-z]+)\.(?P<number>\d{1,3})(?:\.(?:gz|zst|xz|bz2))?$")
 _DATED = re.compile(r"^(?P<stem>.+\.[A-Za-z]+)[.-](?P<date>\d{8}(?:-\d{6})?)(?:\.(?:gz|zst|xz|bz2))?$")
@@ -86,6 +87,7 @@ class Job:
     parts: Sequence[Part]
 
 
+@stage("assemble")
 def assemble(
     roots: Sequence[str], parts: Sequence[Part], problems: Iterable[Problem], matcher: Matcher, options: IngestOptions
 ) -> Job:

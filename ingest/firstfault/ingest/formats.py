@@ -18,6 +18,7 @@ from firstfault.ingest.format_load import FormatError, load
 from firstfault.ingest.format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
 from firstfault.ingest.format_peel import Peeler
 from firstfault.ingest.format_state import SCHEMA
+from firstfault.ingest.stages import stage
 
 __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
 
@@ -25,6 +26,7 @@ __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineForma
 class Formats:
     """All formats in the order in which they are tried."""
 
+    @stage("start")
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self.formats = load(folders)
 
@@ -36,6 +38,7 @@ class Formats:
         """The lines that the formats give as examples and as near misses."""
         return pl.Series([it.line for one in self.formats for it in (*one.match, *one.no_match)], dtype=pl.String)
 
+    @stage("sniff")
     def sniff(self, sample_lines: Sequence[str], path: str = "") -> SourceFormat:
         """What is decided once for a source, from a sample of its lines: head, middle and end, some hundred of them."""
         return format_sniff.sniff(self.formats, sample_lines, path)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from firstfault.ingest.stages import stage
+
 Positions = npt.NDArray[np.int64]
 
 _ESCAPE = re.compile(
@@ -85,6 +87,7 @@ def chunks(stream: Stream, size: int, bound: int, offset: int = 0) -> Iterator[C
             pending += _read(stream, size - len(pending))
 
 
+@stage("read")
 def _read(stream: Stream, size: int) -> bytes:
     """As many bytes as asked for, less only at the end of the stream."""
     parts, missing = [], size
@@ -143,6 +146,7 @@ def _long_line(
     return Chunk(data, offset, encoding, ((0, length),)), rest, length + (unit if ended else 0)
 
 
+@stage("frame")
 def frame(chunk: Chunk) -> Lines:
     """The lines of a chunk."""
     unit, size = _unit(chunk.encoding), len(chunk.data)
@@ -209,6 +213,7 @@ def series(text: bytes, ends: Positions) -> pl.Series:
     return column.alias("raw").str.strip_chars_end("\r\n")
 
 
+@stage("fold")
 def fold(column: pl.Series) -> pl.Series:
     """Of a line of several pieces the last that is not empty; a record glued onto a progress bar comes off it."""
     column = where(

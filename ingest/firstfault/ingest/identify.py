@@ -20,6 +20,7 @@ from firstfault.ingest.identity_job import Job
 from firstfault.ingest.identity_owners import Claim, claims_of
 from firstfault.ingest.identity_sources import LineKey, SourceIdentity, SourceSeen
 from firstfault.ingest.identity_statements import Owned, Spoken, statements_of
+from firstfault.ingest.stages import stage
 
 __all__ = ["Identity", "Owned", "SourceIdentity", "SourceSeen", "Spoken", "identify", "merge", "summarise"]
 
@@ -33,6 +34,7 @@ KEYS = tuple(KEY_TYPES)
 FILLED = ("host", "rank", "local_rank", "attempt")
 
 
+@stage("summaries")
 def summarise(lines: pl.DataFrame) -> pl.DataFrame:
     """How many lines of each source name each combination of host, rank, local rank, process and task."""
     return (
@@ -151,6 +153,7 @@ def _join_dates(out: pl.DataFrame, dated: pl.DataFrame) -> pl.DataFrame:
     return out.join(found.select("_row", "d_attempt", "d_host"), on="_row", how="left")
 
 
+@stage("identify")
 def identify(
     sources: Sequence[SourceSeen],
     spoken: Iterable[Spoken],

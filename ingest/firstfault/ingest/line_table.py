@@ -9,6 +9,7 @@ import polars as pl
 
 from firstfault.ingest import times
 from firstfault.ingest.assemble import Job
+from firstfault.ingest.stages import stage
 
 LINE_ROWS: dict[str, Any] = {
     "source_id": pl.Int32, "line": pl.Int64, "byte_offset": pl.Int64, "byte_length": pl.Int64, "stamp_ns": pl.Int64,
@@ -53,6 +54,7 @@ class LineTable:
         empty = pl.DataFrame(schema=PLACES)
         return pl.concat([empty, *self._places])
 
+    @stage("lines")
     def _completed(self, frame: pl.DataFrame) -> pl.DataFrame:
         placed = place(frame, self._job).sort(_KEY)
         known = set(self._carry)

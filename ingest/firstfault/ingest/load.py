@@ -16,6 +16,7 @@ from firstfault.ingest import tables
 from firstfault.ingest.assemble import Job
 from firstfault.ingest.line_table import LINE_ROWS, LineTable
 from firstfault.ingest.options import IngestOptions
+from firstfault.ingest.stages import stage
 
 _OWN_SIGNALS = """
 INSERT INTO signal_rows BY NAME
@@ -23,6 +24,7 @@ SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_i
 """
 
 
+@stage("timeline")
 def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, options: IngestOptions) -> None:
     """Insert all rows of a job."""
     keep_text = keeps_text(job, options)

@@ -31,6 +31,7 @@ from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.sharding import ShardStream, sample_lines
+from firstfault.ingest.stages import stage
 
 _ROWS = 1 << 17
 _HEAD = 8192
@@ -157,6 +158,7 @@ class _Reading:
         if shard.stop == found.size:
             self.changed(found)
 
+    @stage("settle")
     def finish(self) -> Part:
         """All is read: close records, join them with signals, and hand over."""
         self._flush()
@@ -277,6 +279,7 @@ class _Reading:
         if self._rows >= _ROWS:
             self._write()
 
+    @stage("parts")
     def _write(self) -> None:
         if self._spill is None or not self.part.lines:
             return

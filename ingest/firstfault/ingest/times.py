@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from firstfault.ingest import stamps
+from firstfault.ingest.stages import stage
 
 SECOND = stamps.SECOND
 DAY = stamps.DAY
@@ -33,6 +34,7 @@ class Context:
     year: int | None = None
 
 
+@stage("summaries")
 def summarise(frame: pl.DataFrame) -> pl.DataFrame:
     """How many stamps of each kind each source has, and the first and last of them."""
     return (

@@ -35,6 +35,7 @@ from firstfault.ingest.dumps.rows import (
 from firstfault.ingest.dumps.slurm import Slurm
 from firstfault.ingest.dumps.stacks import Stacks
 from firstfault.ingest.dumps.text import clean
+from firstfault.ingest.stages import stage
 
 __all__ = [
     "HEAD_BYTES",
@@ -74,6 +75,7 @@ READERS: tuple[Reader, ...] = (
 """Asked in this order: the more particular a reader's mark, the earlier it stands."""
 
 
+@stage("dump readers")
 def find_reader(path: str, head: bytes) -> Reader | None:
     """The reader that knows this file, or None for an ordinary log."""
     for reader in READERS:

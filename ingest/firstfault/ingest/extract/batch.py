@@ -18,6 +18,7 @@ from firstfault.ingest.extract.records import OPENERS
 from firstfault.ingest.extract.rows import TEXT_LIMIT, SignalRow
 from firstfault.ingest.formats import Formats, SourceFormat
 from firstfault.ingest.frame import Lines, fold, series
+from firstfault.ingest.stages import stage
 
 COLUMNS = (
     "stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s", "collect_ns", "level", "host", "rank", "local_rank",
@@ -59,6 +60,7 @@ class Batch:
     folded: pl.DataFrame
 
 
+@stage("batch")
 def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns, bound: int, quota: Quota) -> Batch:
     """Peel and search the lines of a batch."""
     starts, text, ends = _joined(segments)
@@ -119,6 +121,7 @@ def _bounded(raw: pl.Series, bound: int) -> tuple[pl.Series, list[int]]:
     return raw.str.slice(0, bound), cut.to_list()
 
 
+@stage("peel")
 def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: Formats) -> pl.DataFrame:
     """What the headers say, and the messages."""
     kinds: dict[SourceFormat, int] = {}
@@ -135,6 +138,7 @@ def _peel(raw: pl.Series, segments: Sequence[Segment], part_of: Rows, formats: F
     return peeled.with_columns(host=pl.coalesce("host", "pod", "ip"))
 
 
+@stage("errors")
 def _errors(frame: pl.DataFrame) -> list[tuple[int, SignalRow]]:
     """Signals without an entry for the lines that call themselves errors."""
     wanted = frame["level"].is_in(["ERROR", "FATAL"]).fill_null(False).arg_true().to_numpy().astype(np.int64)

@@ -19,6 +19,7 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.extract.rows import TEXT_LIMIT, Own, SignalRow
 from firstfault.ingest.formats import Formats
 from firstfault.ingest.frame import in_pieces, piece
+from firstfault.ingest.stages import stage
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -63,7 +64,7 @@ class Patterns:
 def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patterns) -> Hits:
     """What the catalog says about the lines of a batch. Lines that `quiet` marks are not searched."""
     matcher = patterns.matcher
-    at, numbers = matcher.scan(lines.text)
+    at, numbers = _candidates(lines.text, matcher)
     rows = np.searchsorted(lines.ends, at - 1, side="left").astype(np.int64)
     if quiet is not None:
         loud = ~quiet[rows]
@@ -78,6 +79,11 @@ def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patte
     storm = held.hits[beyond]
     folded = pl.DataFrame({"row": rows[storm], "pattern": numbers[storm]}, schema=FOLDED).sort("row", "pattern")
     return Hits(_signals(texts, held.where(~beyond), numbers, matcher), progress, folded)
+
+
+@stage("scan")
+def _candidates(text: bytes, matcher: Matcher) -> tuple[Rows, Numbers]:
+    return matcher.scan(text)
 
 
 class _Texts:
@@ -117,6 +123,7 @@ class _Held:
         return _Held(self.hits[mask], self.messages.filter(pl.Series(mask)))
 
 
+@stage("confirm")
 def _confirmed(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
     """What the exact patterns hold, each once a line."""
     pairs = texts.rows << _NUMBER_BITS | numbers
@@ -151,6 +158,7 @@ def _beyond(lines: Searched, rows: Rows, numbers: Numbers) -> Marks:
     return beyond
 
 
+@stage("signals")
 def _signals(texts: _Texts, held: _Held, numbers: Numbers, matcher: Matcher) -> list[tuple[int, SignalRow]]:
     """Signals by row, those of one row in the order in which they stand there."""
     rows = texts.rows[held.hits]
@@ -186,6 +194,7 @@ def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str
     )
 
 
+@stage("progress")
 def _progress(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> pl.DataFrame:
     """Steps of the lines that a progress pattern may match, taken out column by column; of a bar the last update."""
     made = [pl.DataFrame(schema=PROGRESS)]

@@ -19,6 +19,7 @@ from firstfault.ingest.extract.records import Failure, RecordReader, Row
 from firstfault.ingest.extract.rows import Own, SignalRow
 from firstfault.ingest.extract.tracebacks import CHAINS
 from firstfault.ingest.problems import Problem, Severity
+from firstfault.ingest.stages import stage
 
 T = TypeVar("T")
 _BLOCK = 256
@@ -65,6 +66,7 @@ class SourceState:
         self.problems.append(Problem(self.path, kind, severity, detail, line, count, self.path))
 
 
+@stage("absorb")
 def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -> None:
     """Add the lines of one segment of a batch to its source."""
     segment = batch.segments[part]
@@ -103,6 +105,7 @@ def _between(rows: Sequence[tuple[int, T]], start: int, stop: int) -> Sequence[t
     return rows[bisect_left(rows, start, key=itemgetter(0)) : bisect_left(rows, stop, key=itemgetter(0))]
 
 
+@stage("records")
 def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -> None:
     """Let a record reader see the lines that matter to it: from a line that opens a record until none is open."""
     columns = frame.select(*Own._fields, "line", "message", "format")
