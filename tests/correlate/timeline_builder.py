@@ -12,11 +12,13 @@ are written here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from firstfault.correlate.candidate import Candidate
 from firstfault.correlate.diagnosis import Diagnosis
@@ -27,6 +29,7 @@ from firstfault.timeline import create_schema, write_timeline
 BASE_NS = 1_780_000_000 * 10**9
 SECOND = 10**9
 
+Row = dict[str, Any]
 Accused = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
@@ -68,12 +71,12 @@ class Log:
         rank: int | None = None,
         weak: bool = False,
         fact: str | None = None,
-        pid: int | None = None,
+        writer: int | None = None,
         text: str = "",
         res_s: float | None = None,
         **captures: object,
     ) -> Log:
-        """A line that says something."""
+        """A line that says something; `writer` is the process that wrote it."""
         self.say(text or entry or fact or event, at, rank)
         near = next((line.at for line in reversed(self.lines) if line.at is not None), None)
         self.job.signals.append(
@@ -88,7 +91,7 @@ class Log:
                 "fact": fact,
                 "rank": self.rank if rank is None else rank,
                 "attempt": self.attempt,
-                "pid": pid,
+                "pid": writer,
                 "near": near,
                 "own": at is not None,
                 "res": self.resolution if res_s is None else res_s,
@@ -269,6 +272,23 @@ XIDS = {
 """Class and role of some codes, likewise."""
 
 
+def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> None:
+    """Insert rows by the names of their columns; columns that no row names stay NULL."""
+    if not rows:
+        return
+    names = sorted({name for row in rows for name in row})
+    columns = {
+        name: pa.array(
+            [row.get(name) for row in rows], pa.map_(pa.string(), pa.string()) if name == "captures" else None
+        )
+        for name in names
+    }
+    made = pa.table(columns)
+    con.register("made", made)
+    con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM made")
+    con.unregister("made")
+
+
 class Job:
     """A job of some hosts with some ranks each, and the logs that are written about it."""
 
@@ -343,17 +363,29 @@ class Job:
     def fill(self, con: duckdb.DuckDBPyConnection) -> None:
         """Insert everything into the tables of an empty timeline."""
         order = {path: number for number, path in enumerate(sorted(self.logs))}
-        for path, number in order.items():
-            self._fill_log(con, self.logs[path], number)
-        for log, line, rank, attempt, step, at in self.progress:
-            con.execute(
-                "INSERT INTO progress VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)",
-                [rank, log.host, attempt, order[log.path], line, step, self._ns(log, at), at is not None],
-            )
+        logs = [(number, self.logs[path]) for path, number in order.items()]
+        _insert(con, "sources", [self._source(log, number) for number, log in logs])
+        _insert(con, "line_rows", [row for number, log in logs for row in self._lines(log, number)])
+        _insert(
+            con,
+            "progress",
+            [
+                {
+                    "rank": rank,
+                    "host": log.host,
+                    "attempt": attempt,
+                    "source_id": order[log.path],
+                    "line": line,
+                    "step": step,
+                    "stamp_ns": self._ns(log, at),
+                    "stamp_own": at is not None,
+                }
+                for log, line, rank, attempt, step, at in self.progress
+            ],
+        )
         made = sorted(self.signals, key=lambda one: (order[one["log"].path], one["line"]))
-        for number, one in enumerate(made):
-            self._fill_signal(con, one, number, order[one["log"].path])
-        self._fill_identities(con, next(iter(order.values()), 0))
+        _insert(con, "signal_rows", [self._signal(one, number, order) for number, one in enumerate(made)])
+        _insert(con, "identities", self._identities())
 
     def _ns(self, log: Log, at: float | None) -> int | None:
         if at is None:
@@ -362,50 +394,66 @@ class Job:
         unit = round(log.resolution * SECOND)
         return BASE_NS + round(shown * SECOND) // unit * unit
 
-    def _fill_log(self, con: duckdb.DuckDBPyConnection, log: Log, number: int) -> None:
-        con.execute(
-            "INSERT INTO sources VALUES (?, ?, ?, 'plain', 'made by hand', ?, NULL, ?, NULL, NULL, NULL, ?, NULL, 0, ?,"
-            " ?, TRUE, '')",
-            [number, log.path, log.kind, log.host, log.rank, log.clock, len(log.lines), len(log.lines)],
-        )
+    def _source(self, log: Log, number: int) -> Row:
+        return {
+            "source_id": number,
+            "path": log.path,
+            "kind": log.kind,
+            "format": "plain",
+            "host": log.host,
+            "rank": log.rank,
+            "clock": log.clock,
+            "bytes": 100 * len(log.lines),
+            "lines": len(log.lines),
+            "understood": len(log.lines),
+            "text_stored": True,
+        }
+
+    def _lines(self, log: Log, number: int) -> Iterator[Row]:
         near: int | None = None
-        rows = []
         for line, one in enumerate(log.lines, start=1):
             stamp = self._ns(log, one.at)
             near = stamp if stamp is not None else near
-            rows.append(
-                (
-                    *(number, line, line * 100, 99, stamp, "full" if stamp is not None else None, log.resolution),
-                    *(near, log.host, one.rank, one.attempt, one.text),
-                )
-            )
-        if rows:
-            con.executemany(
-                "INSERT INTO line_rows SELECT ?, ?, ?, ?, ?, ?, (? * 1000000000)::BIGINT, NULL, NULL, ?, NULL, ?, ?,"
-                " NULL, ?, NULL, NULL, NULL, NULL, ?, NULL, NULL",
-                rows,
-            )
+            yield {
+                "source_id": number,
+                "line": line,
+                "byte_offset": 100 * line,
+                "byte_length": 99,
+                "stamp_ns": stamp,
+                "stamp_kind": "full" if stamp is not None else None,
+                "stamp_res_ns": round(log.resolution * SECOND),
+                "near_ns": near,
+                "host": log.host,
+                "rank": one.rank,
+                "attempt": one.attempt,
+                "message": one.text,
+            }
 
-    def _fill_signal(self, con: duckdb.DuckDBPyConnection, one: dict[str, Any], number: int, source: int) -> None:
+    def _signal(self, one: Row, number: int, order: dict[str, int]) -> Row:
         log: Log = one["log"]
-        near = one["near"]
-        captures: dict[str, str] = one["captures"]
-        con.execute(
-            "INSERT INTO signal_rows SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, NULL, ?, ?, ?, NULL, ?, ?, ?, ?,"
-            " NULL, ?, map(?::VARCHAR[], ?::VARCHAR[])",
-            [
-                number, source, one["line"], one["line"], one["line"], one["entry"], one["fact"], one["event"],
-                one["cls"], one["role"], one["weak"], one["rank"], log.host, one["attempt"], one["pid"],
-                self._ns(log, near), "full" if near is not None else None, round(one["res"] * SECOND), one["own"],
-                one["text"], list(captures), list(captures.values()),
-            ],
-        )  # fmt: skip
+        near = self._ns(log, one["near"])
+        return {
+            "signal_id": number,
+            "source_id": order[log.path],
+            "line": one["line"],
+            "first_line": one["line"],
+            "last_line": one["line"],
+            **{
+                name: one[name] for name in ("entry", "fact", "event", "role", "weak", "rank", "attempt", "pid", "text")
+            },
+            "class": one["cls"],
+            "host": log.host,
+            "stamp_ns": near,
+            "stamp_kind": "full" if near is not None else None,
+            "stamp_res_ns": round(one["res"] * SECOND),
+            "stamp_own": one["own"],
+            "captures": list(one["captures"].items()),
+        }
 
-    def _fill_identities(self, con: duckdb.DuckDBPyConnection, source: int) -> None:
-        for host in self.names:
-            self.identities.append({"host": host, "address": self.address(host), "how": "rendezvous"})
+    def _identities(self) -> list[Row]:
+        rows: list[Row] = [{"host": host, "address": self.address(host), "how": "rendezvous"} for host in self.names]
         for rank, (host, local) in enumerate(self.hosts):
-            self.identities.append(
+            rows.append(
                 {
                     "rank": rank,
                     "host": host,
@@ -417,13 +465,7 @@ class Job:
                     "how": "start-line",
                 }
             )
-        columns = [row[0] for row in con.execute("DESCRIBE identities").fetchall()]
-        for one in self.identities:
-            given = {"source_id": source, "line": 1, **one}
-            con.execute(
-                f"INSERT INTO identities VALUES ({', '.join('?' for _ in columns)})",
-                [given.get(name) for name in columns],
-            )
+        return [{"source_id": 0, "line": 1, **one} for one in (*rows, *self.identities)]
 
     # answers
 

@@ -1,0 +1,84 @@
+"""Attempts: each start of the workers is judged by itself, the job by the first that lost progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from firstfault.correlate.diagnosis import Verdict
+
+from .timeline_builder import Job
+
+
+def fails(job: Job, attempt: int, culprit: int, begin: float, cls: str = "cuda-oom") -> None:
+    """In one attempt a rank fails after three steps and its peers lose it."""
+    for number in range(len(job.hosts)):
+        log = job.rank(number, attempt)
+        for step in (1, 2, 3):
+            log.step(step, begin + step)
+        if number == culprit:
+            log.error(cls, at=begin + 4)
+        else:
+            log.lost(job.host(culprit), at=begin + 4.5)
+    job.launcher(job.host(culprit), attempt).exit(culprit, 1, at=begin + 5)
+
+
+def completes(job: Job, attempt: int, begin: float) -> None:
+    """In one attempt all ranks finish."""
+    for number in range(len(job.hosts)):
+        log = job.rank(number, attempt)
+        for step in (4, 5, 6):
+            log.step(step, begin + step)
+        log.done(at=begin + 7)
+    for host in job.names:
+        job.launcher(host, attempt).success(at=begin + 8)
+
+
+def test_the_first_attempt_that_failed_gives_the_root(tmp_path: Path) -> None:
+    """
+    attempt 0  r3 out of memory
+    attempt 1  r1 a file is missing
+    """
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    fails(job, 1, 1, 100, "data-missing")
+    found = job.diagnose(tmp_path)
+    assert (found.verdict, found.failure.cls, found.initiating.ranks) == (Verdict.IDENTIFIED, "cuda-oom", (3,))
+    assert [(one.attempt, one.failure.cls, one.initiating.ranks) for one in found.attempts] == [
+        (0, "cuda-oom", (3,)),
+        (1, "data-missing", (1,)),
+    ]
+
+
+def test_an_error_of_one_attempt_explains_nothing_in_another() -> None:
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    fails(job, 1, 3, 100)
+    for attempt in (0, 1):
+        states = job.judge(attempt).view.states
+        assert {rank: len(state.own) for rank, state in states.items()} == {0: 0, 1: 0, 2: 0, 3: 1}
+
+
+def test_a_job_whose_last_attempt_completed_did_not_fail(tmp_path: Path) -> None:
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    completes(job, 1, 100)
+    found = job.diagnose(tmp_path)
+    assert found.verdict is Verdict.NO_FAILURE
+    assert [one.verdict for one in found.attempts] == [Verdict.IDENTIFIED, Verdict.NO_FAILURE]
+
+
+def test_a_later_attempt_that_is_cut_off_hides_no_failure(tmp_path: Path) -> None:
+    """Attempt 1 only begins: nothing says how it ended, the root stays that of attempt 0."""
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    for number in range(4):
+        job.rank(number, 1).step(4, 104)
+    found = job.diagnose(tmp_path)
+    assert (found.verdict, found.initiating.ranks) == (Verdict.IDENTIFIED, (3,))
+
+
+def test_a_job_without_a_line_has_one_attempt(tmp_path: Path) -> None:
+    job = Job(a=1)
+    job.launcher("a").say("nothing to see", at=1)
+    found = job.diagnose(tmp_path)
+    assert (found.verdict, len(found.attempts)) == (Verdict.UNDETERMINED, 1)
