@@ -12,13 +12,13 @@ for the solution.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstfault.correlate.clock_fit import Floats, Segment, against, covering, cuts, fit
+from firstfault.correlate.clock_fit import Floats, Segment, against, covering, cuts, exact, fit
 
 Ints = NDArray[np.int64]
 
@@ -187,17 +187,17 @@ def _relative(fitted: dict[str, Aligned], names: list[str], component: Ints, clo
     main = int(np.argmax(sizes))
     inside = [number for number in range(len(names)) if component[number] == main and names[number].startswith("wall:")]
     inside = inside or [number for number in range(len(names)) if component[number] == main]
-    reference = names[
-        min(inside, key=lambda number: (len(fitted[names[number]].segments), -counts[number], names[number]))
-    ]
+
+    def steadiest(number: int) -> tuple[int, int, str]:
+        return (len(fitted[names[number]].segments), -int(counts[number]), names[number])
+
+    reference = names[min(inside, key=steadiest)]
     frame = fitted[reference].segments
     alone = any(one.component == main and len(one.segments) < len(frame) for one in fitted.values())
     clocks = {}
     for name, one in fitted.items():
         if name == reference and not alone:
-            segments: tuple[Segment, ...] = (
-                replace(frame[-1], from_s=-np.inf, offset_s=0.0, slope=0.0, slope_error=0.0),
-            )
+            segments: tuple[Segment, ...] = (exact(frame[-1]),)
         else:
             segments = tuple(
                 against(segment, frame[-1] if alone else covering(frame, segment), name == reference)

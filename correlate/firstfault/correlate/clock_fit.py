@@ -128,6 +128,11 @@ def fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s
     )
 
 
+def exact(segment: Segment) -> Segment:
+    """The reference's own segment: its clock is right by definition; what it is not sure of counts with the others."""
+    return Segment(-np.inf, 0.0, 0.0, segment.middle_s, 0.0, 0.0, 0.0, segment.points, -np.inf, np.inf)
+
+
 def covering(frame: tuple[Segment, ...], segment: Segment) -> Segment:
     """The reference's segment at the middle of another clock's."""
     return [one for one in frame if one.from_s <= segment.middle_s][-1] if len(frame) > 1 else frame[0]

@@ -24,6 +24,7 @@ from firstfault.correlate.from_machines import (
     lost_nodes,
     measured_stragglers,
     oom_kills,
+    signalled_launchers,
     slow_places,
     storage,
 )
@@ -119,6 +120,7 @@ def _attempt(
         sources=timeline.sources,
         signals=tuple(mine),
         extents=timeline.extents,
+        ends=timeline.ends,
         progress=timeline.progress,
         identities=timeline.identities,
         marks=timeline.marks,
@@ -147,6 +149,7 @@ def _attempt(
     ):
         candidates.extend(source(view))
     for outside in (
+        signalled_launchers,
         common_ends,
         oom_kills,
         device_faults,

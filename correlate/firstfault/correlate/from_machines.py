@@ -427,6 +427,37 @@ def _waited_on(view: View, rank: int) -> bool:
     return state is not None and any(one.event in (Event.COLL_TIMEOUT, Event.PEER_LOSS) for one in state.derived)
 
 
+def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
+    """A launcher that was told to end while another one lived on: the signal came from outside and began it.
+
+    Where every launcher was told, it is a scheduler or a user ending the whole job, and only their record says which.
+    """
+    told: dict[str, list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if signal.event is Event.SIGNAL_RECEIVED and signal.rank is None and not signal.weak:
+            host = host_of_signal(view, signal)
+            if host:
+                told[host].append(signal)
+    hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    spared = hosts - set(told)
+    for host, signals in sorted(told.items()):
+        alone = len(told) == 1 and bool(spared)
+        unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
+        yield Candidate(
+            rule="unauthored-signal",
+            cls="cancelled-by-user",
+            entry=signals[0].entry,
+            component="launcher",
+            ranks=(),
+            hosts=(host,) if alone else (),
+            base=BASE["own-error-ambiguous"] + 0.5 if alone and unhurt else BASE["unauthored-signal"],
+            signals=[(one, "this launcher was told to end") for one in signals[:3]],
+            moment=earliest(view, signals),
+            for_=[f"only the launcher of {host} was told to end, the others lost its ranks"] if alone else [],
+            missing="who sent the signal: the scheduler's record of the job, or the shell history of that host",
+        )
+
+
 def _after_echoes(view: View, signals: list[Signal]) -> bool:
     """Whether ranks had lost or awaited their peers before a scheduler's action that names no reason."""
     moments = [moment for signal in signals if (moment := view.times.of(signal)) is not None]

@@ -284,7 +284,7 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             for state in view.states.values()
             if state.host not in (host, None) and (state.derived or state.secondary)
         ]
-        ends = [ns for state in states if (ns := state.last_ns(view.times)) is not None]
+        ends = [ns for state in states if (ns := _last_ns(view, state)) is not None]
         steps = {state.last_step for state in states if state.last_step is not None}
         together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
         others = {state.host for state in view.logged() if state.host not in (host, None)}
@@ -319,6 +319,16 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
         found.append(candidate)
     # several hosts that end alike were ended: a crash of one would leave the others waiting
     return found if len(found) == 1 else []
+
+
+def _last_ns(view: View, state: RankState) -> int | None:
+    """Aligned time of a rank's last line; of the last line of the log that it shares with the ranks of its host."""
+    own = state.last_ns(view.times)
+    if own is not None or state.shared_log is None or state.shared_log.host is None:
+        return own
+    _, stamp, _ = view.timeline.ends.get(state.shared_log.id, (0, None, ""))
+    moment = view.times.of_source(state.shared_log, stamp) if stamp is not None else None
+    return moment.ns if moment else None
 
 
 def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:

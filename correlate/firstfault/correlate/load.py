@@ -58,6 +58,7 @@ class Timeline:
     sources: dict[int, Source]
     signals: tuple[Signal, ...]
     extents: tuple[Extent, ...]
+    ends: dict[int, tuple[int, int | None, str]]
     progress: tuple[Progress, ...]
     identities: tuple[Identity, ...]
     marks: tuple[StepMark, ...]
@@ -92,6 +93,16 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
         sources=sources,
         signals=tuple(_signals(con, sources)),
         extents=tuple(_extents(con, sources)),
+        ends={
+            row[0]: (row[1], row[2], row[3])
+            for row in _rows(
+                con,
+                """
+                SELECT source_id, max(line), max_by(near_ns, line), coalesce(max_by(left(message, 500), line), '')
+                FROM line_rows GROUP BY source_id ORDER BY source_id
+                """,
+            )
+        },
         progress=tuple(_progress(con, sources)),
         identities=tuple(
             Identity(*row)

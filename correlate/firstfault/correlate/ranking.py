@@ -313,6 +313,9 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     """Whether a candidate follows from another one that is not weaker."""
     if cause.rule in STRUCTURAL and effect.rule in STRUCTURAL:
         return cause.rule == "silent-host" and effect.rule != "silent-host" and set(effect.ranks) <= set(cause.ranks)
+    if effect.cls == "rendezvous-timeout" and cause.cls != effect.cls and not cause.common:
+        # whoever waits at the rendezvous waits for a node that has a failure of its own
+        return cause.base >= BASE["own-error-ambiguous"] - 0.1 and before(view, effect, cause) is not True
     if cause.rule in STRUCTURAL:
         weaker = effect.rule in AMBIGUOUS and cause.base >= CONCLUSIVE
         return weaker and before(view, effect, cause) is not True

@@ -104,7 +104,7 @@ def is_echo(signal: Signal) -> bool:
     return signal.event in DERIVED_EVENTS or (signal.role is Role.COLLATERAL and signal.event in PRIMARY_EVENTS)
 
 
-def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...]) -> None:
+def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...], hosts_logs: list[Source]) -> None:
     """A rank without a line of its own still has a log where all of its host, or of the job, print in one file."""
     shared: dict[str | None, Source] = {}
     everywhere: Source | None = None
@@ -124,6 +124,9 @@ def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...]) -> No
             everywhere = everywhere or sources[number]
         elif len(users[number]) >= 2:
             shared.setdefault(next(iter(hosts)), sources[number])
+    for source in hosts_logs:
+        if source.host is not None:
+            shared.setdefault(source.host, source)
     for state in states.values():
         if not state.extents:
             state.shared_log = shared.get(state.host) if state.host else None
@@ -197,7 +200,12 @@ def build_states(
     for extent in timeline.extents:
         if extent.attempt == attempt and extent.rank in states:
             states[extent.rank].extents.append(extent)
-    _share_logs(states, timeline.signals)
+    merged = [
+        source
+        for source in timeline.sources.values()
+        if source.kind in ("node", "job") and source.attempt in (None, attempt)
+    ]
+    _share_logs(states, timeline.signals, merged)
     for step in timeline.progress:
         if step.attempt == attempt and step.rank in states:
             state = states[step.rank]
@@ -239,7 +247,9 @@ def _end_by_last_error(state: RankState) -> None:
         return
     failed = any(one.code not in (None, 0) and not one.killed for one in state.exits)
     shared = all(signal.source.kind != "rank" for signal in state.survived)
-    if failed and shared and len({signal.entry for signal in state.survived}) == 1:
+    lines = [signal.line for signal in state.survived]
+    together = len({signal.source.id for signal in state.survived}) == 1 and max(lines) - min(lines) <= 60
+    if failed and shared and together:
         state.own, state.survived = state.survived, []
 
 
