@@ -89,3 +89,37 @@ def test_a_second_table_of_workers_is_a_second_attempt(kit: Any) -> None:
     got = kit.run(["driver.log"], said)
     placed = {(one.attempt, one.rank): one.host for _, one in got.identities if one.how == "launcher-table"}
     assert placed == {(0, 0): "10.0.0.7", (0, 1): "10.0.0.8", (1, 0): "10.0.0.8", (1, 1): "10.0.0.7"}
+
+
+def test_pods_whose_names_end_by_chance_are_brothers(kit: Any) -> None:
+    paths = ["asr-0-gx8tf_trainer_0.log", "asr-1-8vbcn_trainer_0.log", "asr-2-zr7pk_trainer_0.log"]
+    said = [kit.Said(n, 1, captures={"ranks": f"{2 * n}-{2 * n + 1}"}) for n in (0, 2)]
+    got = kit.run(paths, said)
+    assert [got.sources[n].host for n in range(3)] == ["asr-0-gx8tf", "asr-1-8vbcn", "asr-2-zr7pk"]
+
+
+def test_a_folder_that_names_an_address_stands_for_that_machine(kit: Any) -> None:
+    got = kit.run(["head-10.100.0.10/gcs_server.out", "redis-10.100.0.5/redis.log"], [])
+    assert [got.sources[n].host for n in range(2)] == ["10.100.0.10", "10.100.0.5"]
+
+
+def test_slurm_folds_tasks_and_hosts_in_the_same_order(kit: Any) -> None:
+    said = [
+        kit.Said(0, 1, captures={"ranks": "0-1", "host": "h1"}),
+        kit.Said(0, 2, captures={"ranks": "2-3", "host": "h2"}),
+        kit.Said(0, 3, event="exit", fact=None, captures={"host": "h[2-3]", "tasks": "1-2"}),
+    ]
+    got = kit.run(["slurm-7.out"], said)
+    tasks = {(one.host, one.node_rank) for _, one in got.identities if one.node_rank is not None}
+    assert not [one for _, one in got.identities if one.host and "[" in one.host]
+    assert hosts_of(got)[3] == "h2"
+    assert tasks <= {("h2", 1), ("h3", 2)}
+
+
+def test_the_restart_count_of_a_requeued_job_cuts_its_log(kit: Any) -> None:
+    said = [
+        kit.Said(0, 1, event="start", fact="start-restart-count", captures={"count": "0"}),
+        kit.Said(0, 50, event="start", fact="start-restart-count", captures={"count": "1"}),
+    ]
+    frame = kit.lines(*({"source_id": 0, "line": n, "rank": 0} for n in (2, 60)))
+    assert kit.run(["slurm-7.out"], said, frame).fill(frame)["attempt"].to_list() == [0, 1]

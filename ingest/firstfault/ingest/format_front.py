@@ -4,6 +4,7 @@ which text every match holds. Both say too much rather than too little; the exac
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Several
 from functools import cache
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from firstfault.catalog.regex import HIGH, Atom, Boundary, Choice, Node, Repeat, Sequence, parse
+from firstfault.ingest.text_bytes import first_bytes
 
 WIDTH = 30
 """Bytes at the start of a line that are looked at."""
@@ -18,11 +20,13 @@ WIDTH = 30
 SMALL = 256
 """Lines below which a loop is faster than columns."""
 
+BEHIND = 255
+"""Stands behind the end of a line, where UTF-8 has no such byte."""
+
 END = 1 << 256
 """Bit of a place behind the end of the line."""
 
 ALL = (1 << 257) - 1
-Window = NDArray[np.uint16]
 
 
 @cache
@@ -74,31 +78,38 @@ def _walk(node: Node, starts: frozenset[int], masks: list[int]) -> frozenset[int
 
 @cache
 def table_of(pattern: str) -> NDArray[np.bool_]:
-    """The masks as a table to look bytes up in: place by byte, 256 for the end of the line."""
-    out = np.zeros((WIDTH, 257), dtype=np.bool_)
+    """The masks as a table to look bytes up in: place by byte, `BEHIND` for the end of the line."""
+    out = np.zeros((WIDTH, 256), dtype=np.bool_)
     for place, mask in enumerate(masks_of(pattern)):
         bits = np.frombuffer(mask.to_bytes(33, "little"), dtype=np.uint8)
-        out[place] = np.unpackbits(bits, bitorder="little")[:257].astype(np.bool_)
+        out[place] = np.unpackbits(bits, bitorder="little")[:256]
+        out[place, BEHIND] = bool(mask & END)
     return out
 
 
-def windows(lines: pl.Series) -> Window:
-    """The first bytes of each line, 256 behind its end."""
-    if len(lines) < SMALL:
-        heads = [line[:WIDTH].encode() for line in lines.to_list()]
-        lengths = np.array([len(head) for head in heads], dtype=np.int64)
-        raw = b"".join(heads)
-    else:
-        short = lines.str.slice(0, WIDTH)
-        lengths = short.str.len_bytes().to_numpy().astype(np.int64)
-        raw = short.str.join("").item().encode()
-    data = np.frombuffer(raw + b"\0" * WIDTH, dtype=np.uint8)
-    starts = np.cumsum(lengths) - lengths
-    places = np.arange(WIDTH)
-    out = data[starts[:, None] + places].astype(np.uint16)
-    out[places >= lengths[:, None]] = 256
-    made: Window = out
-    return made
+def windows(lines: pl.Series) -> NDArray[np.uint8]:
+    """The first bytes of each line, `BEHIND` behind its end."""
+    return first_bytes(lines, WIDTH, BEHIND)[0]
+
+
+class Gate:
+    """Patterns of which the first bytes of a line rule out most, all at once."""
+
+    def __init__(self, patterns: Several[str]) -> None:
+        self.words = (len(patterns) + 63) // 64 or 1
+        self._table = np.zeros((WIDTH, self.words, 256), dtype=np.uint64)
+        for number, pattern in enumerate(patterns):
+            word, bit = divmod(number, 64)
+            self._table[:, word] |= table_of(pattern).astype(np.uint64) << np.uint64(bit)
+
+    def admitted(self, lines: pl.Series) -> NDArray[np.uint64]:
+        """For each line the patterns that it may begin with, as bits: word by line."""
+        window = np.ascontiguousarray(windows(lines).T)
+        out = np.full((self.words, len(lines)), ~np.uint64(0), dtype=np.uint64)
+        for table, column in zip(self._table, window, strict=True):
+            for word, bits in zip(out, table, strict=True):
+                word &= np.take(bits, column)
+        return out
 
 
 @cache

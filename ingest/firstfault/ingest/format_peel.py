@@ -7,14 +7,13 @@ specific first. Lines that lost a wrapper go into the next round.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import and_
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from firstfault.ingest import format_json, stamps
-from firstfault.ingest.format_front import SMALL, masks_of, table_of, text_of, windows
+from firstfault.ingest.format_front import SMALL, Gate, masks_of, text_of
 from firstfault.ingest.format_load import JSON_START
 from firstfault.ingest.format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
 from firstfault.ingest.format_regex import REST, for_polars, groups_of, has_rest
@@ -27,7 +26,6 @@ Rows = NDArray[np.intp]
 
 MAX_ROUNDS = 12
 MANY = 48  # bytes that may begin a line; with more of them the first places tell little
-GLANCE = 4  # places at the start of a line that are compared for all lines together
 OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
 FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
 
@@ -39,11 +37,6 @@ def names_place(one: LineFormat) -> bool:
 
 def _front_pattern(one: LineFormat) -> str:
     return JSON_START if one.kind is FormatKind.JSON else one.regex
-
-
-def _telling(table: NDArray[np.bool_]) -> list[tuple[int, NDArray[np.bool_]]]:
-    """The places of a line that tell something, with the bytes that may stand there."""
-    return [(column, allowed) for column, allowed in enumerate(table) if not allowed.all()]
 
 
 def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
@@ -61,9 +54,8 @@ class Peeler:
         # formats believed because of the file come before those that are always on
         front = [place for place, one in enumerate(formats) if one.kind in FRONT]
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
-        self.tables = {place: _telling(table_of(_front_pattern(formats[place]))) for place in self.front}
-        self.firsts = {place: masks_of(_front_pattern(formats[place]))[:GLANCE] for place in self.front}
-        weak = [place for place in self.front if self.firsts[place][0].bit_count() > MANY]
+        self.gate = Gate([_front_pattern(formats[place]) for place in self.front])
+        weak = [place for place in self.front if masks_of(_front_pattern(formats[place]))[0].bit_count() > MANY]
         self.held = {place: text for place in weak if (text := text_of(_front_pattern(formats[place])))}
         open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
@@ -115,41 +107,39 @@ class Peeler:
     ) -> list[tuple[int, Rows, pl.Series]]:
         """Gives each line to the first format that its start fits."""
         out: list[tuple[int, Rows, pl.Series]] = []
-        window = windows(current)
+        admitted = self.gate.admitted(current)
+        present = [int(word) for word in np.bitwise_or.reduce(admitted, axis=1)]
         left = np.ones(len(active), dtype=np.bool_)
-        present = [sum(1 << int(byte) for byte in np.unique(window[:, column])) for column in range(GLANCE)]
         open_ = ~state.closed[active]
-        for place in self.front:
-            one = self.formats[place]
-            if not all(map(and_, self.firsts[place], present)):
+        for number, place in enumerate(self.front):
+            word, bit = divmod(number, 64)
+            if not present[word] >> bit & 1:
                 continue
+            one = self.formats[place]
             believed = trusted.get(place)
             if believed is not None and not believed.any():
                 continue
-            rows = np.flatnonzero(left if one.kind is FormatKind.TAG else left & open_)
-            for column, allowed in self.tables[place]:
-                rows = rows[allowed[window[rows, column]]]
-                if not len(rows):
-                    break
+            there = (admitted[word] & np.uint64(1 << bit) != 0) & left
+            rows = np.flatnonzero(there if one.kind is FormatKind.TAG else there & open_)
             if not len(rows):
                 continue
             if believed is not None and source_of is not None:
                 rows = rows[believed[source_of[active[rows]]]]
             if one.open:
                 rows = rows[state.last[active[rows]] != place]
-            bit = self.bits.get(place)
-            if bit is not None and len(rows):
-                spent = state.used[active[rows], bit // 64] >> np.uint64(bit % 64) & np.uint64(1)
+            own = self.bits.get(place)
+            if own is not None and len(rows):
+                spent = state.used[active[rows], own // 64] >> np.uint64(own % 64) & np.uint64(1)
                 rows = rows[spent == 0]
             if not len(rows):
                 continue
             texts = current.gather(rows)
             if (held := self.held.get(place)) is not None:
-                there = texts.str.contains(held, literal=True)
-                if not there.any():
+                holding = texts.str.contains(held, literal=True)
+                if not holding.any():
                     continue
-                if not there.all():
-                    texts, rows = texts.filter(there), rows[there.to_numpy()]
+                if not holding.all():
+                    texts, rows = texts.filter(holding), rows[holding.to_numpy()]
             got = self._extract(state, place, active[rows], texts)
             if got is None:
                 continue

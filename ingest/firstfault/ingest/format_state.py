@@ -136,6 +136,14 @@ def assemble(pieces: list[tuple[Rows, pl.Series]], count: int) -> pl.Series:
     return pl.DataFrame({"v": joined}).select(pl.col("v").gather(index))["v"]
 
 
+def _without(name: str, nothing: int, values: NDArray[Any]) -> pl.Expr:
+    """A column in which a number stands for nothing, as one with nulls."""
+    there = values != nothing
+    if there.all():
+        return pl.col(name)
+    return pl.when(pl.col(name) != nothing).then(pl.col(name)) if there.any() else pl.lit(None)
+
+
 def frame_of(state: State, message: pl.Series, ids: Sequence[str]) -> pl.DataFrame:
     """The columns of `SCHEMA`."""
     names = {0: ""}
@@ -157,8 +165,8 @@ def frame_of(state: State, message: pl.Series, ids: Sequence[str]) -> pl.DataFra
         **{name: pl.Series(codes.astype(np.int64)) for name, (codes, _) in words.items()},
         "utc_offset_s": pl.Series(state.offset), "message": message, **plain,
     })  # fmt: skip
-    made: dict[str, pl.Expr] = {name: pl.when(pl.col(name) != NONE).then(pl.col(name)) for name in numbers}
-    made["utc_offset_s"] = pl.when(pl.col("utc_offset_s") != NO_OFFSET).then(pl.col("utc_offset_s"))
+    made: dict[str, pl.Expr] = {name: _without(name, NONE, values) for name, values in numbers.items()}
+    made["utc_offset_s"] = _without("utc_offset_s", NO_OFFSET, state.offset)
     for name, (_, table) in words.items():
         made[name] = pl.lit(pl.Series(table, dtype=pl.String)).gather(pl.col(name))
     return frame.select(made.get(name, pl.col(name)).cast(kind).alias(name) for name, kind in SCHEMA.items())

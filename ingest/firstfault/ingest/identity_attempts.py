@@ -46,7 +46,7 @@ def boundaries_of(spoken: Iterable[Spoken], statements: Sequence[Statement]) -> 
     said: dict[tuple[int, int], list[Statement]] = defaultdict(list)
     for one in statements:
         said[(one.source_id, one.line)].append(one)
-    numbered = {one.source_id for one in statements if one.how == "rendezvous" and one.attempt is not None}
+    numbered = {one.source_id for one in statements if one.how in ("rendezvous", "restart") and one.attempt is not None}
     rows: dict[int, list[Spoken]] = defaultdict(list)
     for row in spoken:
         rows[row.source_id].append(row)
@@ -68,7 +68,7 @@ def boundaries_of(spoken: Iterable[Spoken], statements: Sequence[Statement]) -> 
 
 def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: bool) -> Iterable[Boundary]:
     for one in here:
-        if one.how == "rendezvous" and one.attempt is not None and one.attempt != cursor.attempt:
+        if one.how in ("rendezvous", "restart") and one.attempt is not None and one.attempt != cursor.attempt:
             yield Boundary(row.source_id, row.line, one.attempt, None, row.stamp_ns, row.stamp_kind)
     if not numbered and RESTART_TEXT in (row.text or ""):
         agent = (row.host, row.pid)

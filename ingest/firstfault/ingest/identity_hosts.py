@@ -54,6 +54,7 @@ class HostNames:
                 self._general[match["word"]].add(int(match["number"]))
         self.lines: Counter[str] = Counter()
         self.aliases: list[Alias] = []
+        self._listed: set[str] = set()
         self._named_by_address: dict[str, Counter[str]] = defaultdict(Counter)
         for name, count in sorted(spoken.items()):
             if usable(name):
@@ -63,6 +64,8 @@ class HostNames:
             if not host or not usable(host):
                 continue
             short = short_host(host)
+            if one.how in ("pods", "nodes"):
+                self._listed.add(short)
             if one.own or one.how in ("launcher-table", "rendezvous", "host-list", "comm-init"):
                 self.lines[short] += 1
             if one.address and is_address(one.address) and not is_address(short):
@@ -104,7 +107,7 @@ class HostNames:
         names.extend(candidate[len(p) :] for p in PREFIXES if candidate.startswith(p) and len(candidate) > len(p))
         for name in names:
             short = short_host(name)
-            if short in self.lines:
+            if short in self.lines or short in self._listed:
                 return short
         for name in names:
             fits = [k for k in self.known() if k.endswith("-" + name) or (len(k) > 3 and name.endswith("-" + k))]
@@ -138,6 +141,7 @@ def usable(name: str) -> bool:
         and short not in LOOPBACK
         and short not in LEVELS
         and not short.isdigit()
+        and "[" not in short
         and not name.startswith("127.")
     )
 

@@ -286,6 +286,8 @@ class RankMaps:
         found = {one.rank for one in self._seen.own.get(s, ()) if one.rank is not None}
         if s not in self._local_prefix:
             found.update(key.rank for key in self._seen.keys[s] if key.rank is not None)
+        if self.task_is_rank:
+            found.update(key.task for key in self._seen.keys[s] if key.task is not None)
         return frozenset(found)
 
     def _by_evidence(self, s: int) -> int | None:
@@ -310,7 +312,10 @@ class RankMaps:
             return claims.rank
         if claims.task is not None and self.task_is_rank:
             return claims.task
-        pids = [pid for pid in (claims.pid, *(key.pid for key in self._seen.keys[s])) if pid is not None]
+        pids = [claims.pid] if claims.pid is not None else []
+        keys = self._seen.keys[s]
+        if sum(key.count for key in keys if key.pid is not None) * 2 > sum(key.count for key in keys):
+            pids += [key.pid for key in keys if key.pid is not None]
         ranks = {self.rank_of_pid(s, self._hosts.of(s), pid) for pid in pids} - {None}
         return ranks.pop() if len(ranks) == 1 else None
 

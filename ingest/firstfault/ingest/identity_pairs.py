@@ -13,16 +13,18 @@ _KEYS = {
     "localrank": "local_rank", "localid": "local_rank",
     "worldsize": "world_size", "numprocesses": "world_size", "nprocs": "world_size",
     "noderank": "node_rank", "grouprank": "node_rank", "nodeid": "node_rank",
-    "pid": "pid", "host": "host", "hostname": "host", "node": "host", "nodename": "host",
+    "pid": "pid", "size": "world_size",
+    "host": "host", "hostname": "host", "node": "host", "nodename": "host", "on": "host",
     "gpu": "gpu", "cuda": "gpu", "npu": "gpu", "device": "gpu",
 }  # fmt: skip
 _PAIR = re.compile(
     r"(?i)(?<![\w.-])(global[_ ]?rank|world[_ ]?rank|local[_ ]?rank|node[_ ]?rank|group[_ ]?rank|rank|world[_ ]?size"
-    r"|pid|host ?name|host|node ?name|node|gpu|cuda|npu|device)"
+    r"|pid|host ?name|host|node ?name|node|gpu|cuda|npu|device|on|size)"
     r"(?P<mark> ?[=:] ?| )(?P<value>[\w.:-]{1,253}(?:/\d{1,7})?)"
 )
 _NUMBER = re.compile(r"(?:cuda:|npu:|gpu:|#)?(\d{1,15})(?:/(\d{1,7}))?")
 _HOST = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
+_NO_HOST = re.compile(r"(?i)(?:gpu|cuda|npu|cpu|xpu|hpu|device|step|epoch|rank|iter)[:_-]?\d*")
 
 
 def pairs_of(text: str) -> dict[str, int | str]:
@@ -37,6 +39,8 @@ def pairs_of(text: str) -> dict[str, int | str]:
 
 def _values(name: str, text: str, bare: bool) -> Iterator[tuple[str, int | str]]:
     if name == "host":
+        if _NO_HOST.fullmatch(text):
+            return
         if _HOST.fullmatch(text) and not text.isdigit() and (not bare or any(letter.isdigit() for letter in text)):
             yield name, text
         return

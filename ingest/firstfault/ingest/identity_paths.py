@@ -49,6 +49,7 @@ CRI_FLAT = re.compile(r"(?:^|/)(?P<pod>[a-z0-9.-]+)_[a-z0-9-]+_(?P<container>[a-
 POD_FILE = re.compile(
     r"^(?P<pod>.+-(?:(?P<role>master|worker|launcher|node-0)-(?P<index>\d{1,6})(?:-[a-z0-9]{5})?))(?:[_.](?P<container>[a-z][a-z0-9-]*))?$"
 )
+POD_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 ADDRESS = re.compile(r"(?<![\d.])(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?![\d.]*\d)")
 
 NUMBERED: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -206,7 +207,7 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
         text["jobid"] = match["job"]
         found["task"] = int(match["task"])
         return
-    if match := HOST_TASK.match(base) or JOB_TASK.match(base):
+    if "pod" not in text and (match := HOST_TASK.match(base) or JOB_TASK.match(base)):
         text["jobid"] = match["job"]
         found["task"] = int(match["task"])
         hosts.extend(name for name in (match.groupdict().get("host"),) if name)
@@ -244,7 +245,8 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
     for part in reversed(parts[:-1]):
         if NOT_A_HOST.match(part) or part.lower() in GENERIC or MKDTEMP.match(part):
             continue
-        yield part
+        address = ADDRESS.search(part)
+        yield address[1] if address else part
 
 
 def _name_parts(stem: str) -> list[str]:
@@ -275,5 +277,9 @@ def _without_numbers(name: str) -> list[str]:
 
 
 def shape_of(name: str) -> str:
-    """The name with runs of letters and digits folded, so that `gpu-a01` and `gpu-b02` look alike."""
+    """The name with runs of letters and digits folded, so that `gpu-a01` and `gpu-b02` look alike.
+
+    What Kubernetes appends to a pod by chance counts as one run.
+    """
+    name = POD_SUFFIX.sub("-a", name)
     return re.sub(r"\d+", "0", re.sub(r"[A-Za-z]+", "a", name))

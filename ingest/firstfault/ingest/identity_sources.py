@@ -108,6 +108,7 @@ class SourceHosts:
                 if short := seen.names.short(key.host):
                     votes[short] += key.count
             self._spoken[source_id] = votes
+        self._listed = _listed_hosts(seen.statements)
         self._siblings = sibling_names(seen.claims, {s: one.path for s, one in seen.sources.items()})
         self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
@@ -148,11 +149,12 @@ class SourceHosts:
             return seen.names.short(override)
         meant, sure = self._meant(s)
         stated = {one.host for one in seen.own.get(s, ()) if one.host}
+        listed = self._listed.get(s, frozenset())
         if len(lines) == 1:
             host: str | None = next(iter(lines))
             if self._remote_only(s, str(host)):
                 host, self.remote = None, True
-            elif stated - {host}:
+            elif (stated | listed) - {host}:
                 host = None
         elif lines:
             host = self._major(lines) if seen.claims[s].rank is not None else None
@@ -195,6 +197,8 @@ class SourceHosts:
             if known := seen.names.inside(word):
                 return known, True
         for candidate in seen.claims[s].hosts:
+            if is_address(candidate):
+                return seen.names.short(candidate), False
             brothers = (place_of(seen.sources[s].path, candidate), candidate) in self._siblings
             if brothers or (seen.is_node_log(s) and host_like(candidate)):
                 return seen.names.short(candidate), False
@@ -209,6 +213,15 @@ class SourceHosts:
             self.aliases.append(Alias(said, meant, s, 1, "path"))
         elif self._seen.is_node_log(s):
             self.aliases.append(Alias(meant, said, s, 1, "path"))
+
+
+def _listed_hosts(statements: Sequence[Statement]) -> dict[int, frozenset[str]]:
+    """The hosts on which a launcher's lines in a source place ranks or tasks."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for one in statements:
+        if one.how == "launcher-table" and one.host and (one.rank is not None or one.task is not None):
+            found[one.source_id].add(one.host)
+    return {source_id: frozenset(hosts) for source_id, hosts in found.items()}
 
 
 def grouped_statements(statements: Sequence[Statement]) -> dict[int, tuple[Statement, ...]]:

@@ -22,6 +22,7 @@ TABLES = frozenset({"identity-ray-train"})
 """Facts in which one process lists others."""
 PAIRS = "identity-pairs"
 DEVICE = "identity-device-index"
+RESTARTS = "start-restart-count"
 TEXT_LIMIT = 4096
 RANGE_LIMIT = 1 << 14
 """More numbers or hosts than any printed list is worth reading."""
@@ -286,7 +287,7 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
             base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")
         )
         return
-    if not any(_word(captures, key) for key in RANK_KEYS):
+    if row.fact != RESTARTS and not any(_word(captures, key) for key in RANK_KEYS):
         return
     comm_rank = _small(captures, "comm_rank")
     one = replace(
@@ -314,20 +315,25 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         one = replace(one, pid=row.pid)
     if own and one.gpu is None:
         one = replace(one, gpu=row.gpu)
-    hosts = host_list(_word(captures, "hosts") or "")
-    if hosts and one.host is None and len(hosts) == 1:
-        one = replace(one, host=hosts[0])
+    hosts = host_list(_word(captures, "hosts") or (one.host if one.host and "[" in one.host else ""))
+    if hosts and (one.host is None or "[" in one.host):
+        one = replace(one, host=hosts[0] if len(hosts) == 1 else None)
     many = _word(captures, "ranks")
     tasks = numbers(_word(captures, "tasks") or "")
     if many and one.rank is None and own:
-        for rank in numbers(many):
-            yield replace(one, rank=rank, own=False, pid=None, gpu=None)
-    elif tasks and not own and len(hosts) <= 1:
-        for task in tasks:
-            yield replace(one, task=task)
+        for index, rank in enumerate(numbers(many)):
+            local = index if one.host is not None and one.local_rank is None else one.local_rank
+            yield replace(one, rank=rank, local_rank=local, own=False, pid=None, gpu=None)
+    elif tasks and not own:
+        # a host for each task: Slurm folds both lists in the same order
+        places = hosts if len(hosts) == len(tasks) else (one.host,) * len(tasks)
+        for task, host in zip(tasks, places, strict=True):
+            yield replace(one, task=task, host=host)
     elif len(hosts) > 1 and own:
         for node_rank, host in enumerate(hosts):
             yield replace(one, host=host, node_rank=node_rank, own=False, how="host-list", pid=None, gpu=None)
+    elif row.fact == RESTARTS:
+        yield replace(one, how="restart", own=False, attempt=_small(captures, "count"))
     else:
         yield one
 

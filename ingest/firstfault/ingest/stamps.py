@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from firstfault.ingest.text_bytes import first_bytes
+
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
@@ -27,7 +29,7 @@ BASE_YEAR = 1972
 NO_OFFSET = -(1 << 31)
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WIDTH = 40
-_SMALL = 256  # texts below which a loop is faster than columns
+_BLANK = 32
 
 
 class StampKind(IntEnum):
@@ -61,19 +63,10 @@ class _Text:
     """Texts of one column as a matrix of bytes, with the length of each."""
 
     def __init__(self, texts: pl.Series) -> None:
-        if len(texts) < _SMALL:
-            short = [text.encode("ascii", "replace")[:_WIDTH] for text in texts.to_list()]
-            self.length = np.array([len(text) for text in short], dtype=np.int64)
-            raw = b"".join(text.ljust(_WIDTH) for text in short)
-        else:
-            plain = (
-                texts
-                if texts.str.len_bytes().sum() == texts.str.len_chars().sum()
-                else texts.str.replace_all(r"[^\x00-\x7f]", "?")
-            )
-            self.length = plain.str.len_bytes().to_numpy().astype(np.int64).clip(max=_WIDTH)
-            raw = plain.str.slice(0, _WIDTH).str.pad_end(_WIDTH, " ").str.join("").item().encode()
-        self.rows: Bytes = np.frombuffer(raw, dtype=np.uint8).reshape(len(texts), _WIDTH)
+        self.rows, self.length = first_bytes(texts, _WIDTH, _BLANK)
+        if (self.rows > 127).any():
+            self.rows, self.length = first_bytes(texts.str.replace_all(r"[^\x00-\x7f]", "?"), _WIDTH, _BLANK)
+        self.length = self.length.clip(max=_WIDTH)
         self.index = np.arange(len(texts))
 
     def at(self, column: int | Ints) -> Bytes:
