@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstfault.ingest.format_front import ALL, END, WIDTH, masks_of, table_of, text_of, windows
+from firstfault.ingest.format_front import ALL, BEHIND, END, WIDTH, Gate, masks_of, table_of, text_of, windows
 from firstfault.ingest.format_load import fits
 from firstfault.ingest.format_model import FormatKind
 from firstfault.ingest.format_peel import names_place
@@ -54,8 +55,20 @@ def test_masks(pattern: str, first: str, second: str | None) -> None:
 
 
 def test_windows_know_the_end_of_the_line() -> None:
-    assert windows(pl.Series(["ab", "", "é"]))[:, :3].tolist() == [[97, 98, 256], [256, 256, 256], [0xC3, 0xA9, 256]]
+    end = BEHIND
+    assert windows(pl.Series(["ab", "", "é"]))[:, :3].tolist() == [[97, 98, end], [end, end, end], [0xC3, 0xA9, end]]
     assert END == 1 << 256
+
+
+@pytest.mark.parametrize("repeat", [1, 200])
+def test_a_gate_admits_what_every_single_table_admits(formats: Formats, repeat: int) -> None:
+    patterns = [one.regex for one in formats.formats if one.kind in (FormatKind.WRAPPER, FormatKind.HEADER)]
+    lines = formats.example_lines()
+    lines = pl.concat([lines[:150]] * repeat) if repeat > 1 else lines[:90]
+    admitted, window = Gate(patterns).admitted(lines), windows(lines)
+    for number, pattern in enumerate(patterns):
+        single = table_of(pattern)[range(WIDTH), window].all(axis=1)
+        assert ((admitted[number // 64] >> np.uint64(number % 64) & np.uint64(1)) == single).all(), pattern
 
 
 PATTERNS = (r"[^x]{1,3}y", r"\[(?:a|bc)?\] ?z", r"\w+: ", r"(?:ab){2}c*\d", r".*q", r"é+x", r"[^\]]+\]")
