@@ -123,3 +123,14 @@ def test_the_restart_count_of_a_requeued_job_cuts_its_log(kit: Any) -> None:
     ]
     frame = kit.lines(*({"source_id": 0, "line": n, "rank": 0} for n in (2, 60)))
     assert kit.run(["slurm-7.out"], said, frame).fill(frame)["attempt"].to_list() == [0, 1]
+
+
+def test_a_job_that_follows_on_another_is_its_next_attempt(kit: Any) -> None:
+    def at(*stamps: int) -> list[int | None]:
+        said = [kit.Said(n // 2, 1 + n % 2, fact="x", stamp_ns=stamp) for n, stamp in enumerate(stamps)]
+        got = kit.run(["slurm-55120.out", "slurm-55131.out"], said)
+        return [got.sources[n].attempt for n in range(2)]
+
+    assert at(100, 200, 300, 400) == [0, 1]
+    assert at(300, 400, 100, 200) == [1, 0]
+    assert at(100, 300, 200, 400) == [0, 0]

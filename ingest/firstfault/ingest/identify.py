@@ -166,7 +166,7 @@ def identify(
     rows = list(spoken)
     statements = statements_of(rows, dumps or {})
     attempts = boundaries_of(rows, statements)
-    job = Job(sources, statements, summary, attempts, _said(hosts or {}, sources), _said(ranks or {}, sources))
+    job = Job(sources, statements, summary, attempts, _said(hosts or {}, sources), _said(ranks or {}, sources), rows)
     return Identity(
         sources=job.sources,
         identities=tuple(job.rows()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from firstfault.catalog.model import Event
 from firstfault.ingest.identity_statements import TABLES, Spoken, Statement
@@ -124,6 +125,23 @@ def _with_hosts(cuts: Sequence[Boundary], statements: Sequence[Statement]) -> li
         )
         for cut, names in zip(cuts, hosts, strict=True)
     ]
+
+
+def by_jobs(jobs: Mapping[int, str], spoken: Iterable[Spoken]) -> dict[int, int]:
+    """Attempts of sources whose names bear the numbers of different jobs, where one job follows on the other."""
+    spans: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for row in spoken:
+        if row.stamp_ns is not None and row.source_id in jobs:
+            spans[(jobs[row.source_id], row.stamp_kind)].append(row.stamp_ns)
+    names = sorted({name for name, _ in spans})
+    kinds = {kind for _, kind in spans}
+    if len(names) < 2 or len(kinds) != 1 or len(names) < len(set(jobs.values())):
+        return {}
+    ordered = sorted((min(stamps), max(stamps), name) for (name, _), stamps in spans.items())
+    if any(later[0] <= earlier[1] for earlier, later in pairwise(ordered)):
+        return {}  # jobs side by side are no attempts of one another
+    order = {name: attempt for attempt, (_, _, name) in enumerate(ordered)}
+    return {source_id: order[name] for source_id, name in jobs.items()}
 
 
 def by_stamps(

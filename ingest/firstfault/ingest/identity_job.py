@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
-from firstfault.ingest.identity_attempts import Boundary, by_stamps
+from firstfault.ingest.identity_attempts import Boundary, by_jobs, by_stamps
 from firstfault.ingest.identity_devices import Devices
 from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
@@ -53,9 +53,14 @@ class Job:
         attempts: Mapping[int, Sequence[Boundary]],
         hosts_by_user: Mapping[int, str],
         ranks_by_user: Mapping[int, int],
+        spoken: Sequence[Spoken] = (),
     ) -> None:
         by_id = {one.source_id: one for one in sources}
         claims = path_claims(by_id)
+        jobs = {s: one.jobid for s, one in claims.items() if one.jobid is not None and s not in attempts}
+        for s, attempt in by_jobs(jobs, spoken).items():
+            if claims[s].attempt is None:
+                claims[s] = replace(claims[s], attempt=attempt)
         keys = line_keys(summary, sorted(by_id))
         statements = [one for one in statements if one.source_id in by_id]
         statements = [*statements, *by_process(keys, statements)]

@@ -159,7 +159,7 @@ class SourceHosts:
         elif lines:
             host = self._major(lines) if seen.claims[s].rank is not None else None
         else:
-            host = single(stated)
+            host = single(stated | listed) if stated else None
         pod = seen.names.short(seen.claims[s].pod)
         shown = seen.names.short(prompted(seen.sources[s].head))
         if host is None and not lines and not stated and shown is not None:
