@@ -1,8 +1,4 @@
-"""Each sample job gets the answer that its truth holds: verdict, class, ranks, hosts.
-
-What the engine cannot do yet stands in `NOT_YET`, with the reason; an entry that passes makes the test fail,
-so the list only shrinks.
-"""
+"""Each sample job gets the answer that its truth holds: verdict, class, ranks, hosts."""
 
 from __future__ import annotations
 
@@ -23,18 +19,6 @@ READY = all(
     any((ROOT / portion / "firstfault" / name).exists() for portion in ("ingest", "correlate", "report"))
     for name in ("__main__.py", "cli/app.py", "correlate/engine.py")
 )
-NOT_YET = {
-    "checkpoints-read-only": "the store error of the other host counts as a second candidate",
-    "healthy-with-tracebacks": "an exception that was caught and survived counts although every rank finished",
-    "host-gone-dark": "the ranks of a merged file without ranks in its lines are not seen to stop",
-    "middle-torch-nan-rank4": "the error of the loss check is not read as such",
-    "mpirun-tagged-rank5": "mpirun's word on the signal does not outweigh the silence of the other host",
-    "one-host-never-joins": "a rendezvous time-out of the only launcher is no root",
-    "segfault-stale-restart": "the refused connections of the second attempt compete with the first attempt's root",
-    "short-shard-list": "the ends of epochs are not compared over ranks",
-    "terminated-launcher": "the launcher's own 'Received 15 death signal' is no root",
-    "two-faults-apart": "times of error files do not order two independent errors",
-}
 
 pytestmark = pytest.mark.skipif(
     not READY or importlib.util.find_spec("duckdb") is None, reason="the engine is not there yet"
@@ -87,10 +71,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_diagnosis_agrees_with_the_truth(
-    job: pathlib.Path, cache: pathlib.Path, request: pytest.FixtureRequest
-) -> None:
-    if job.name in NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason=NOT_YET[job.name], strict=True))
+def test_diagnosis_agrees_with_the_truth(job: pathlib.Path, cache: pathlib.Path) -> None:
     truth = tomllib.loads((job / "case.toml").read_text(encoding="utf-8"))["truth"]
     assert not faults_of(diagnose(job / "logs", cache), truth)
