@@ -134,3 +134,12 @@ def test_a_job_that_follows_on_another_is_its_next_attempt(kit: Any) -> None:
     assert at(100, 200, 300, 400) == [0, 1]
     assert at(300, 400, 100, 200) == [1, 0]
     assert at(100, 300, 200, 400) == [0, 0]
+
+
+def test_the_machine_under_a_container_is_the_one_whose_kernel_speaks(kit: Any) -> None:
+    said = [kit.Said(0, n, captures={"rank": str(n), "world_size": "2", "host": "9c1e0b7fa2d4"}) for n in range(2)]
+    frame = kit.lines({"source_id": 0, "line": 1}, {"source_id": 1, "line": 1, "host": "lab-ws3"})
+    got = kit.run(["compose.log", "journalctl-k.txt"], said, frame)
+    assert ("9c1e0b7fa2d4", "lab-ws3") in {(one.host, one.alias) for _, one in got.identities}
+    named = [kit.Said(0, 1, captures={"rank": "0", "world_size": "2", "host": "node-a"})]
+    assert not [one for _, one in kit.run(["run.log", "dmesg.txt"], named, frame).identities if one.alias]

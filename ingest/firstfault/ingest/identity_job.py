@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, by_jobs, by_stamps
+from firstfault.ingest.identity_commands import host_list, numbers
 from firstfault.ingest.identity_devices import Devices
 from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
@@ -25,10 +27,13 @@ from firstfault.ingest.identity_sources import (
     line_keys,
     path_claims,
 )
-from firstfault.ingest.identity_statements import Spoken, Statement, host_list, numbers
+from firstfault.ingest.identity_statements import Spoken, Statement
 
 MACHINE_KINDS = frozenset({"kernel", "kubelet", "scheduler", "events", "gpu-state", "status", "raylet", "ras"})
 """Kinds of sources whose lines belong to no rank and no attempt."""
+
+CONTAINER = re.compile(r"[0-9a-f]{12}")
+"""What Docker calls a container where nobody named it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +229,7 @@ class Job:
         for alias in self._hosts.aliases:
             yield alias.source_id, DumpIdentity(alias.line, alias.how, host=alias.host, alias=alias.alias)
         yield from self._inferred()
+        yield from self._machine_of_container()
         devices = Devices(self._hosts.of, self._maps.rank_of_pid, self._maps.rank_of_local)
         yield from devices.rows(self._seen.statements)
 
@@ -241,6 +247,15 @@ class Job:
         """Ranks that nothing names, on hosts whose first rank and size are known."""
         for rank, host, local in self._maps.inferred():
             yield self.order[0], DumpIdentity(1, "inferred", rank=rank, host=host, local_rank=local)
+
+    def _machine_of_container(self) -> Iterator[tuple[int, DumpIdentity]]:
+        """The machine under the one container of a job: the only one whose kernel speaks."""
+        carrying = self._hosts.named(node_logs=False)
+        kernels = {one.host: s for s, one in sorted(self.sources.items()) if one.kind == "kernel" and one.host}
+        known = {alias.alias for alias in self._hosts.aliases} | carrying
+        machines = sorted(set(kernels) - known)
+        if len(carrying) == 1 and len(machines) == 1 and all(CONTAINER.fullmatch(name) for name in carrying):
+            yield kernels[machines[0]], DumpIdentity(1, "container", host=min(carrying), alias=machines[0])
 
     def problems(self) -> Iterator[tuple[int | None, str | None, DumpProblem]]:
         """Contradictions."""

@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from firstfault.ingest.identity_blocks import Blocks, blocks_of
+from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_ranks import Votes, offsets
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
-from firstfault.ingest.identity_statements import Statement, small
+from firstfault.ingest.identity_statements import Statement
 
 Node = tuple[str, str]
 POD_NAME = re.compile(r"^(?P<job>.+)-(?:master|worker)-\d{1,6}$")

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from firstfault.catalog.model import Event
+from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_job import Job
 from firstfault.ingest.identity_sources import LineKey
-from firstfault.ingest.identity_statements import Spoken, small
+from firstfault.ingest.identity_statements import Spoken
 
 OWN_ERRORS = frozenset(
     {Event.EXCEPTION, Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.NUMERIC, Event.HANG, Event.INIT_FAILURE}

@@ -11,7 +11,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from firstfault.ingest.identity_statements import Statement, small
+from firstfault.ingest.identity_commands import small
+from firstfault.ingest.identity_statements import Statement
 
 K = TypeVar("K", bound=Hashable)
 

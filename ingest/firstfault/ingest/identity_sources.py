@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
+from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of
-from firstfault.ingest.identity_statements import Statement, is_address, small
+from firstfault.ingest.identity_statements import Statement, is_address
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.dumps.bounds import RANK_LIMIT
 from firstfault.ingest.dumps.rows import DumpIdentity
+from firstfault.ingest.identity_commands import host_list, numbers, of_text, small
 from firstfault.ingest.identity_pairs import pairs_of
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
@@ -23,9 +23,10 @@ TABLES = frozenset({"identity-ray-train"})
 PAIRS = "identity-pairs"
 DEVICE = "identity-device-index"
 RESTARTS = "start-restart-count"
+LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"})
+"""Facts whose `count` is the number of processes of a node."""
+HOSTFILE = "identity-hostfile"
 TEXT_LIMIT = 4096
-RANGE_LIMIT = 1 << 14
-"""More numbers or hosts than any printed list is worth reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,53 +135,12 @@ def pci(text: str) -> str | None:
     return None
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """The numbers of a list as printed: '[0, 1, 2]', '0-6,8', '1, 3'."""
-    found: list[int] = []
-    for first, last in re.findall(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", text[:65536]):
-        start, end = int(first), int(last or first)
-        if start <= end < min(start + RANGE_LIMIT, RANK_LIMIT) and len(found) + end - start < RANGE_LIMIT:
-            found.extend(range(start, end + 1))
-    return tuple(dict.fromkeys(found))
-
-
-def host_list(text: str) -> tuple[str, ...]:
-    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'."""
-    hosts: list[str] = []
-    for piece in re.findall(r"[^,\s\[\]]+(?:\[[^\]]*\][^,\s\[\]]*)*", text[:65536]):
-        hosts.extend(_unfold(piece))
-        if len(hosts) > RANGE_LIMIT:
-            break
-    return tuple(dict.fromkeys(hosts))
-
-
-def _unfold(piece: str) -> list[str]:
-    match = re.fullmatch(r"([^\[\]]*)\[([^\[\]]*)\](.*)", piece, re.S)
-    if not match:
-        return [piece] if piece else []
-    names: list[str] = []
-    for part in match[2].split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            continue
-        end = int(last or first)
-        if end - int(first) > RANGE_LIMIT:
-            continue
-        names.extend(f"{match[1]}{n:0{len(first)}d}" for n in range(int(first), end + 1))
-    return [name + rest for name in names for rest in (_unfold(match[3]) or [""])]
-
-
 def _int(captures: Mapping[str, str], *names: str) -> int | None:
     for name in names:
         text = _word(captures, name)
         if text is not None and re.fullmatch(r"\s*\d{1,15}\s*", text):
             return int(text)
     return None
-
-
-def small(number: int | None) -> int | None:
-    """A number of a rank, a node, a device; what is larger than any job has is none."""
-    return number if number is not None and number < RANK_LIMIT else None
 
 
 def _small(captures: Mapping[str, str], *names: str) -> int | None:
@@ -199,16 +159,6 @@ RANK_KEYS = (
     "rank", "ranks", "local_rank", "node_rank", "task", "tasks", "comm_rank", "process_index", "world_size", "tp_rank",
     "host", "hosts", "pod", "instance", "alias", "ip",
 )  # fmt: skip
-COMMAND = re.compile(
-    r"--(nproc[_-]per[_-]node|nnodes|node[_-]rank|num_nodes|ntasks-per-node|nodes|num_processes)[= ](\d{1,6})\b"
-)
-VARIABLES = {
-    "NPROC_PER_NODE": "nproc_per_node", "LOCAL_WORLD_SIZE": "nproc_per_node", "PET_NPROC_PER_NODE": "nproc_per_node",
-    "NNODES": "nnodes", "PET_NNODES": "nnodes", "SLURM_NNODES": "nnodes", "NODE_RANK": "node_rank",
-    "PET_NODE_RANK": "node_rank", "SLURM_NTASKS_PER_NODE": "ntasks_per_node",
-}  # fmt: skip
-ENVIRONMENT = re.compile(r"\b(" + "|".join(sorted(VARIABLES)) + r")=(\d{1,6})\b")
-MAPPING = re.compile(r"'([\w.-]{1,253})': \[([\d, ]{0,4000})\]")
 BLOCK = re.compile(
     r"\b(restart_count|group_rank|group_world_size)=(\d{1,9})"
     r"|\b(local_ranks|global_ranks|role_ranks|global_world_sizes)=\[([\d, ]*)\]"
@@ -230,8 +180,22 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
     found.extend(blocks.close())
     for source_id in sorted(dumps):
         found.extend(_of_dump(source_id, one) for one in dumps[source_id])
-    found = _without_node_numbers(found)
+    found = _in_hostfiles(_without_node_numbers(found))
     return sorted(found, key=lambda one: (one.source_id, one.line, one.how, -1 if one.rank is None else one.rank))
+
+
+def _in_hostfiles(statements: Sequence[Statement]) -> list[Statement]:
+    """The hosts of a hostfile are numbered in the order of its lines."""
+    hosts: dict[int, list[str]] = {}
+    found = []
+    for one in statements:
+        if one.fact == HOSTFILE and one.host is not None:
+            listed = hosts.setdefault(one.source_id, [])
+            if one.host not in listed:
+                listed.append(one.host)
+            one = replace(one, node_rank=listed.index(one.host))
+        found.append(one)
+    return found
 
 
 def _without_node_numbers(statements: Sequence[Statement]) -> list[Statement]:
@@ -275,7 +239,7 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
     )  # fmt: skip
     if own:
-        yield from _of_text(base, text)
+        yield from (replace(base, own=False, **said) for said in of_text(text))
     if row.fact == PAIRS:
         captures = {name: str(value) for name, value in pairs_of(text).items()}
         if row.rank is not None:
@@ -287,6 +251,11 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
             base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")
         )
         return
+    if row.fact in LOCAL_WORLDS:
+        base = replace(base, local_world=_small(captures, "count"))
+        if "node_rank" not in captures:
+            yield replace(base, own=False)
+            return
     if row.fact != RESTARTS and not any(_word(captures, key) for key in RANK_KEYS):
         return
     comm_rank = _small(captures, "comm_rank")
@@ -309,6 +278,9 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         comm_size=_small(captures, "comm_size"),
         world_size=_small(captures, "world_size"),
     )
+    if row.fact == HOSTFILE:
+        yield replace(one, how="host-list", own=False, local_world=_small(captures, "count"))
+        return
     if row.fact in TABLES and one.host is None:
         one = replace(one, host=one.address)
     if own and one.pid is None:
@@ -336,39 +308,6 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         yield replace(one, how="restart", own=False, attempt=_small(captures, "count"))
     else:
         yield one
-
-
-def _of_text(base: Statement, text: str) -> Iterator[Statement]:
-    """What command lines and DeepSpeed's dictionaries say, whatever the fact took out of them."""
-    options = {name.replace("-", "_"): int(value) for name, value in COMMAND.findall(text)} if "--" in text else {}
-    if "=" in text:
-        options |= {VARIABLES[name]: int(value) for name, value in ENVIRONMENT.findall(text)}
-    if options:
-        local_world = options.get("nproc_per_node", options.get("ntasks_per_node"))
-        nodes = options.get("nnodes", options.get("num_nodes", options.get("nodes")))
-        world = options.get("num_processes")
-        if world is None and local_world and nodes and "nproc_per_node" in options:
-            world = small(local_world * nodes)
-        yield replace(
-            base, how="command", own=False, local_world=local_world, nodes=nodes, world_size=world,
-            node_rank=options.get("node_rank"),
-        )  # fmt: skip
-    if "global_rank_mapping=" in text:
-        for node_rank, (host, ranks) in enumerate(MAPPING.findall(text)):
-            for local_rank, rank in enumerate(numbers(ranks)):
-                yield replace(
-                    base, how="launcher-table", own=False, host=None if host == "localhost" else host, rank=rank,
-                    local_rank=local_rank, node_rank=node_rank, local_world=len(numbers(ranks)),
-                )  # fmt: skip
-    elif "WORLD INFO DICT:" in text:
-        rank = 0
-        for node_rank, (host, gpus) in enumerate(MAPPING.findall(text)):
-            for local_rank, _ in enumerate(numbers(gpus)):
-                yield replace(
-                    base, how="launcher-table", own=False, host=None if host == "localhost" else host, rank=rank,
-                    local_rank=local_rank, node_rank=node_rank, local_world=len(numbers(gpus)),
-                )  # fmt: skip
-                rank += 1
 
 
 class _Blocks:

@@ -11,7 +11,8 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.linear import compiled
 from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import cells, columns_of, head_lines, iso_stamp, lines_of
-from firstfault.ingest.identity_statements import host_list, short_host
+from firstfault.ingest.identity_commands import host_list
+from firstfault.ingest.identity_statements import short_host
 
 HEADER_WORDS = frozenset(
     {"JobID", "JobIDRaw", "JobName", "State", "ExitCode", "NodeList", "Start", "End", "Elapsed", "MaxRSS", "Reason"}
