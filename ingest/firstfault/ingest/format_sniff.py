@@ -85,7 +85,7 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     if len(labels) < least or len(labels) < share * seen or len(widths) > 1:
         return []
     distinct = set(labels)
-    if rule.get("digit") and not all(any(char.isdigit() for char in label) for label in distinct):
+    if rule.get("digit") and not all(any(char.isdigit() or char == "-" for char in label) for label in distinct):
         return []
     if rule.get("label") in ("host", "container") and any(for_line(_NO_HOST).match(label) for label in distinct):
         return []

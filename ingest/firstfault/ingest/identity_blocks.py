@@ -38,10 +38,14 @@ def blocks_of(
     idle: set[str],
     said_sizes: set[int],
     world: int | None,
+    least: int = 1,
 ) -> Blocks:
-    """Blocks from known ranks of hosts, node ranks of others, hosts that carry none yet, and sizes that lines state."""
+    """Blocks from known ranks of hosts, node ranks of others, hosts that carry none yet, and sizes that lines state.
+
+    `least` is what the highest local rank asks for.
+    """
     known = {host: found for host, found in ranks.items() if found}
-    size = _size(known, len(known.keys() | idle), said_sizes, world)
+    size = _size(known, len(known.keys() | idle), said_sizes, world, least)
     if size is None:
         return Blocks()
     starts = {host: min(found) // size * size for host, found in sorted(known.items())}
@@ -60,7 +64,7 @@ def blocks_of(
     return Blocks(size, starts)
 
 
-def _size(known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world: int | None) -> int | None:
+def _size(known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world: int | None, least: int) -> int | None:
     """Ranks of a host: as said, as full hosts show, as the world divides, or the power of two that seats all ranks."""
     span = max((max(found) - min(found) + 1 for found in known.values()), default=1)
     if said_sizes:
@@ -75,7 +79,8 @@ def _size(known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world
             candidates.append(world // hosts)
         top = max(max(found) for found in known.values())
         candidates.extend(2**n for n in range(8) if 2**n >= span and -(-(top + 1) // 2**n) <= hosts)
-    return next((size for size in candidates if span <= size <= SIZE_LIMIT and _fits(known, size, world)), None)
+    lower = max(span, least)
+    return next((size for size in candidates if lower <= size <= SIZE_LIMIT and _fits(known, size, world)), None)
 
 
 def _fits(known: Mapping[str, set[int]], size: int, world: int | None) -> bool:

@@ -109,9 +109,9 @@ def _slots(how: str, lists: list[tuple[str, tuple[int, ...]]]) -> Iterator[Said]
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """The numbers of a list as printed: '[0, 1, 2]', '0-6,8', '1, 3'."""
+    """The numbers of a list as printed: '[0, 1, 2]', '0-6,8', '1, 3', '0..3'."""
     found: list[int] = []
-    for first, last in re.findall(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", text[:65536]):
+    for first, last in re.findall(r"(\d{1,9})(?:\s*(?:-|\.\.)\s*(\d{1,9}))?", text[:65536]):
         start, end = int(first), int(last or first)
         if start <= end < min(start + RANGE_LIMIT, RANK_LIMIT) and len(found) + end - start < RANGE_LIMIT:
             found.extend(range(start, end + 1))

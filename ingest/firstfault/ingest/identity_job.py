@@ -192,9 +192,9 @@ class Job:
             rank = one.rank
             if rank is None and one.task is not None and self._maps.task_is_rank:
                 rank = one.task
-            host = one.host or (one.said_host if one.own else None)
+            host = one.host
             if host is None and (one.own or one.how in ("rendezvous", "launcher-table")):
-                host = self._hosts.of(one.source_id)
+                host = one.said_host or self._hosts.of(one.source_id)
             row = DumpIdentity(
                 one.line, one.how, rank, one.attempt, host, one.local_rank, one.node_rank, one.pid, one.gpu, one.bus_id,
                 one.address, one.pod, one.alias, one.comm, one.comm_rank, one.comm_size, one.world_size,

@@ -416,7 +416,9 @@ class RankMaps:
                 node_ranks.setdefault(str(key[1]), found)
         sizes = {one.local_world for one in self._seen.statements if one.local_world}
         idle = self._hosts.named(node_logs=False) | set(self._pods(ranks))
-        blocks = blocks_of(ranks, node_ranks, idle, sizes if len(sizes) == 1 else set(), self.world)
+        placed = [self.rank_local.best_int(rank) for found in ranks.values() for rank in found]
+        least = max((local for local in placed if local is not None), default=0) + 1
+        blocks = blocks_of(ranks, node_ranks, idle, sizes if len(sizes) == 1 else set(), self.world, least)
         for host in sorted(blocks.starts):
             for rank in blocks.ranks_of(host):
                 local = blocks.local_rank(host, rank)

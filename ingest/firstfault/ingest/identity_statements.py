@@ -26,6 +26,7 @@ RESTARTS = "start-restart-count"
 LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"})
 """Facts whose `count` is the number of processes of a node."""
 HOSTFILE = "identity-hostfile"
+ELASTIC_RESULT = "identity-elastic-result"
 TEXT_LIMIT = 4096
 
 
@@ -232,6 +233,8 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         own = True
     else:
         return
+    if row.fact == ELASTIC_RESULT:
+        return  # its lines mean something together only
     captures = row.captures or {}
     base = Statement(
         row.source_id, row.line, "start-line" if own else "launcher-table", own, row.fact,
@@ -311,46 +314,43 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
 
 
 class _Blocks:
-    """Joins the lines of 'Rendezvous complete for workers. Result:' blocks."""
+    """Joins the lines of 'Rendezvous complete for workers. Result:' blocks, agent by agent."""
 
     SPAN = 16
 
     def __init__(self) -> None:
-        self._row: Spoken | None = None
-        self._got: dict[str, str] = {}
+        self._open: dict[tuple[int, str | None, int | None], tuple[Spoken, dict[str, str]]] = {}
 
     def feed(self, row: Spoken, text: str) -> Iterator[Statement]:
         pairs = [(a or c, b or d) for a, b, c, d in BLOCK.findall(text)] if "=" in text else []
         if not pairs:
             return
-        first = self._row
-        if first is not None and (
-            first.source_id != row.source_id
-            or row.line - first.line > self.SPAN
-            or any(key in self._got for key, _ in pairs)
-        ):
-            yield from self.close()
-        if self._row is None:
-            self._row = row
-        self._got.update(pairs)
+        key = (row.source_id, row.host, row.pid)
+        first, got = self._open.get(key, (row, {}))
+        if row.line - first.line > self.SPAN or any(name in got for name, _ in pairs):
+            yield from _of_block(first, got)
+            first, got = row, {}
+        got.update(pairs)
+        self._open[key] = first, got
 
     def close(self) -> Iterator[Statement]:
-        row, got = self._row, self._got
-        self._row, self._got = None, {}
-        if row is None:
-            return
-        base = Statement(
-            row.source_id, row.line, "rendezvous", own=False,
-            node_rank=small(int(got["group_rank"])) if "group_rank" in got else None,
-            attempt=small(int(got["restart_count"])) if "restart_count" in got else None,
-            nodes=small(int(got["group_world_size"])) if "group_world_size" in got else None,
-            said_host=row.host, said_pid=row.pid, stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
-        )  # fmt: skip
-        ranks = numbers(got.get("global_ranks", ""))
-        locals_ = numbers(got.get("local_ranks", ""))
-        sizes = numbers(got.get("global_world_sizes", ""))
-        base = replace(base, world_size=sizes[0] if sizes else None, local_world=len(ranks) or None)
-        if not ranks:
-            yield base
-        for index, rank in enumerate(ranks):
-            yield replace(base, rank=rank, local_rank=locals_[index] if index < len(locals_) else index)
+        for first, got in self._open.values():
+            yield from _of_block(first, got)
+
+
+def _of_block(row: Spoken, got: Mapping[str, str]) -> Iterator[Statement]:
+    base = Statement(
+        row.source_id, row.line, "rendezvous", own=False,
+        node_rank=small(int(got["group_rank"])) if "group_rank" in got else None,
+        attempt=small(int(got["restart_count"])) if "restart_count" in got else None,
+        nodes=small(int(got["group_world_size"])) if "group_world_size" in got else None,
+        said_host=row.host, said_pid=row.pid, stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
+    )  # fmt: skip
+    ranks = numbers(got.get("global_ranks", ""))
+    locals_ = numbers(got.get("local_ranks", ""))
+    sizes = numbers(got.get("global_world_sizes", ""))
+    base = replace(base, world_size=sizes[0] if sizes else None, local_world=len(ranks) or None)
+    if not ranks:
+        yield base
+    for index, rank in enumerate(ranks):
+        yield replace(base, rank=rank, local_rank=locals_[index] if index < len(locals_) else index)
