@@ -69,3 +69,18 @@ def test_an_entry_that_is_too_general_leaves_the_exception_its_own_signal(read: 
     made = read({"rank3.log": "Traceback (most recent call last):\n" + FRAME + "SystemExit: 1\n"})
     rows = made.rows("SELECT entry, weak FROM signal_rows WHERE line = 4 ORDER BY entry")
     assert ("python-traceback", False) in rows
+
+
+def test_what_the_message_of_an_exception_goes_on_to_say_belongs_to_it(read: Any) -> None:
+    made = read(
+        {
+            "driver.log": "Traceback (most recent call last):\n" + FRAME
+            + "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+            "Memory on the node (IP: 10.4.1.21, ID: 93c0) where the task (actor ID: 34, name=Worker.__init__, "
+            "pid=1708, memory used=134.18GB) was running was 478.61GB / 503.45GB (0.950660), which exceeds "
+            "the memory usage threshold of 0.95.\n"
+        }
+    )  # fmt: skip
+    assert made.rows("SELECT captures['ip'], captures['victim_pid'] FROM signal_rows WHERE line = 4") == [
+        ("10.4.1.21", "1708")
+    ]

@@ -18,7 +18,7 @@ from firstfault.ingest.identity_pairs import pairs_of
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
-TABLES = frozenset({"identity-ray-train"})
+TABLES = frozenset({"identity-ps", "identity-ray-train"})
 """Facts in which one process lists others."""
 PAIRS = "identity-pairs"
 DEVICE = "identity-device-index"

@@ -31,6 +31,7 @@ def settle(state: SourceState, matcher: Matcher) -> None:
         said.setdefault(signal.line, []).append(signal)
     said = {line: _distinct(signals, matcher) for line, signals in said.items()}
     by_line = {line: list(signals) for line, signals in said.items()}
+    behind = {(failure.line, failure.item): failure.lines for failure in state.failures}
     state.failures = [_trimmed(failure, said) for failure in state.failures]
     for failure in state.failures:
         for line in failure.lines:
@@ -46,7 +47,10 @@ def settle(state: SourceState, matcher: Matcher) -> None:
         if failure.item:
             made.append(_item(failure, entries, matcher))
         else:
-            made += [_inside(signal, failure) for signal in entries]
+            more = [
+                one for line in behind[failure.line, failure.item] if line > failure.line for one in said.get(line, ())
+            ]
+            made += [_inside(signal, failure, more) for signal in entries]
             if not any(_tells(signal) for signal in entries) and failure.line not in folded:
                 made.append(_traceback(failure, matcher))
     state.signals = [one for line in sorted(by_line) for one in by_line[line] if not _bare_head(one)]
@@ -87,9 +91,12 @@ def _bare_head(signal: SignalRow) -> bool:
     return signal.entry == _GENERIC and HEAD in signal.text
 
 
-def _inside(signal: SignalRow, failure: Failure) -> SignalRow:
-    """A signal of the catalog on the line of an exception."""
+def _inside(signal: SignalRow, failure: Failure, more: Iterable[SignalRow]) -> SignalRow:
+    """A signal of the catalog on the line of an exception, with what its message goes on to say in `more`."""
     captures = {**failure.captures, **signal.captures}
+    for one in more:
+        if one.entry == signal.entry:
+            captures = {**one.captures, **captures}
     return replace(
         signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures, owner=failure.owner
     )
