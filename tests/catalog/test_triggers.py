@@ -187,3 +187,24 @@ def test_whatever_the_pattern_finds_in_a_message_the_trigger_finds_in_the_line(
     if ExactPattern(pattern).search(message) is not None:
         line = (header + message + footer).encode()
         assert TextSearch.of([trigger]).scan(b"before\n" + line + b"\nbehind\n")[0].size
+
+
+def test_a_common_text_is_searched_with_the_few_bytes_that_may_touch_it() -> None:
+    pattern = r"(?i)(?:step|iter(?:ation)?)[ :=#|](?P<step>\d+)"
+    search = TextSearch.of([derive(pattern)])
+    assert (b"step=", True) in search.texts
+    assert all(text.endswith((b" ", b":", b"=", b"#", b"|")) for text, _ in search.texts)
+    for line in (b"Step 3", b"iter:4", b"per iteration=5"):
+        assert search.scan(line)[0].tolist() == [len(line) - 2]  # where the text itself ends
+
+
+def test_bytes_at_both_ends_of_a_chunk_count_as_line_ends() -> None:
+    for text in (b"node", b"node\n", b"\nnode", b"x node y\n"):
+        assert fires(r"\bnode\b", text)
+        assert fires("(?:^| )node(?: |$)", text)
+
+
+def test_what_stands_around_alternatives_narrows_them() -> None:
+    pattern = r"^(?P<gpu>\d+), (?:0000(?P<bus_id>[a-f]+)|(?P<bus_id2>0000:[a-f]+))"
+    assert fires(pattern, b"0, 0000:a")
+    assert not fires(pattern, b"node0000:a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import product
@@ -12,6 +13,7 @@ from operator import or_
 
 from firstfault.catalog.regex import WORD, Atom, Boundary, Choice, Node, Repeat, Sequence
 
+Items = Several[Node]
 ANY = (1 << 256) - 1
 SHORTEST = 3
 """A text of fewer bytes fires everywhere."""
@@ -21,22 +23,28 @@ _ALTERNATIVES = 48
 _SMALL_CLASS = 4
 _COMMON = {
     0.3: b"rank info loss training step",
-    0.1: b"python torch file line default nccl packages distributed cpp time",
+    0.1: b"python torch file line default nccl packages distributed cpp time node train",
     0.05: (
-        b"node data the run epoch env grad norm for checkpoint init process size comm iteration error learning rate pid"
+        b"data the run epoch env grad norm for checkpoint init process size comm iteration error learning rate pid "
+        b"not with cuda kernel nan"
     ),
     0.02: (
-        b"backward elastic local global multiprocessing gpu api return call main net mem scratch total using not "
-        b"group worker max last engine batch with warning args this cuda from frame socket scale agent most recent "
+        b"backward elastic local global multiprocessing gpu api return call main net mem scratch total using "
+        b"group worker max last engine batch warning args this from frame socket scale agent most recent "
         b"model number traceback samples server root self device setting module version skipped elapsed log cache "
-        b"dist utils nan trainer memory consumed world tokens use timeout function plugin tensor successfully set "
+        b"dist utils trainer memory consumed world tokens use timeout function plugin tensor successfully set "
         b"and client failed cannot all host detected signal peer transport connection load complete exception saved "
-        b"running barrier found code state"
+        b"running barrier found code state core could completed available service start started nvidia bytes errors "
+        b"seconds status finished normal after waiting iterations stream already request runtime launch initialized "
+        b"enabled logging network devices workers gradient starting initializing connected channel backend"
     ),
 }
 """Words of ordinary lines, by the share of lines that hold them in logs of many frameworks."""
 
 _SHARES = {word: share for share, words in sorted(_COMMON.items()) for word in words.split()}
+_OFTEN, _VERY_OFTEN = 0.004, 0.04
+"""Texts in this share of ordinary lines are common, or very common."""
+_NEIGHBOURS = 24
 _BY_LENGTH = (0.5, 0.3, 0.2, 0.03, 0.01, 0.006, 0.004, 0.002, 0.001)
 _DIGITS = reduce(or_, (1 << byte for byte in b"0123456789"))
 _LETTERS = WORD & ~_DIGITS & ~(1 << ord("_"))
@@ -58,17 +66,20 @@ class Text:
     skip: bool = False
 
 
-def required(node: Node) -> tuple[Text, ...] | None:
-    """The best set of texts of which every match of the node holds one; None where there is none."""
+def required(node: Node, before: Items = (), behind: Items = ()) -> tuple[Text, ...] | None:
+    """The best set of texts of which every match of the node holds one; None where there is none.
+
+    `before` and `behind` are what surrounds the node, the nearest first, as far as it is known.
+    """
     match node:
         case Atom() | Boundary() | Sequence():
-            return max(candidates(flat(node)), key=worth, default=None)
+            return max(candidates(flat(node), before, behind), key=worth, default=None)
         case Repeat(inner, low, _):
             return required(inner) if low else None
         case Choice(options):
             together: list[Text] = []
             for option in options:
-                texts = required(option)
+                texts = required(option, before, behind)
                 if texts is None:
                     return None
                 together.extend(texts)
@@ -80,45 +91,52 @@ def flat(node: Node) -> list[Node]:
     return [one for item in node.items for one in flat(item)] if isinstance(node, Sequence) else [node]
 
 
-def candidates(items: list[Node]) -> Iterator[tuple[Text, ...]]:
+def candidates(items: list[Node], before: Items = (), behind: Items = ()) -> Iterator[tuple[Text, ...]]:
     """Sets of texts of which every match holds one: from runs of exact items, and from what single items require."""
     start, run = 0, [(b"", False)]
     for at, item in enumerate(items):
         exact = _exact_at(items, at)
         joined = _joined(run, exact) if exact is not None else None
         if joined is None:
-            yield from _run(items, start, at, run)
+            yield from _run((*items[:start][::-1], *before), (*items[at:], *behind), run)
             start, run = at + 1, [(b"", False)]
             if exact is not None:
                 start, run = at, exact
-            elif (texts := required(item) if isinstance(item, Repeat | Choice) else None) is not None:
-                yield texts
+            elif isinstance(item, Repeat | Choice):
+                texts = required(item, (*items[:at][::-1], *before), (*items[at + 1 :], *behind))
+                if texts is not None:
+                    yield texts
         else:
             run = joined
-    yield from _run(items, start, len(items), run)
+    yield from _run((*items[:start][::-1], *before), behind, run)
 
 
-def _run(items: list[Node], start: int, stop: int, run: list[tuple[bytes, bool]]) -> Iterator[tuple[Text, ...]]:
+def _run(before: Items, behind: Items, run: list[tuple[bytes, bool]]) -> Iterator[tuple[Text, ...]]:
     """A run of exact items as texts, where none of them is empty."""
     if not all(text for text, _ in run):
         return
     texts = []
     for text, folded in run:
-        before = _neighbours(items[:start][::-1], text[0], ahead=False)
-        behind, skip = _behind(items[stop:], text[-1]) if len(text) <= _LONGEST else (ANY, False)
-        texts.append(Text((text.lower() if folded else text)[:_LONGEST], folded, before, behind, skip))
+        left = _neighbours(before, text[0], ahead=False)
+        right, skip = _behind(behind, text[-1]) if len(text) <= _LONGEST else (ANY, False)
+        texts.append(Text((text.lower() if folded else text)[:_LONGEST], folded, left, right, skip))
     yield pruned(texts)
 
 
 def pruned(texts: list[Text]) -> tuple[Text, ...]:
-    """The texts without those that hold another one of them, which then may have any neighbour at that side."""
+    """The texts without those that hold another one of them, which then may have their bytes as neighbours too.
+
+    A very common text stays beside the longer ones where that would make it more common still.
+    """
     kept: list[Text] = []
     for one in sorted(texts, key=lambda text: (len(text.text), text.text, text.folded)):
         for at, other in enumerate(kept):
             place = (one.text.lower() if other.folded else one.text).find(other.text)
             if place >= 0 and (other.folded or not one.folded):
-                kept[at] = _widened(other, one, place)
-                break
+                wider = _widened(other, one, place)
+                if wider == other or not _is_common(other, _VERY_OFTEN):
+                    kept[at] = wider
+                    break
         else:
             kept.append(one)
     return tuple(kept)
@@ -127,13 +145,44 @@ def pruned(texts: list[Text]) -> tuple[Text, ...]:
 def _widened(inner: Text, outer: Text, place: int) -> Text:
     """`inner` with the neighbours that it has inside `outer` at this place."""
     end = place + len(inner.text)
-    exact = not (inner.folded or outer.folded)
     before, behind = outer.before, outer.behind if inner.skip == outer.skip else ANY
     if place:
-        before = 1 << outer.text[place - 1] if exact else ANY
+        before = _cases(outer.text[place - 1], outer.folded)
     if end < len(outer.text):
-        behind = 1 << outer.text[end] if exact and not (inner.skip and BLANKS >> outer.text[end] & 1) else ANY
+        behind = _cases(outer.text[end], outer.folded) if not (inner.skip and BLANKS >> outer.text[end] & 1) else ANY
     return replace(inner, before=inner.before | before, behind=inner.behind | behind)
+
+
+def _cases(byte: int, folded: bool) -> int:
+    """A byte as a set, of both cases where they do not count."""
+    return 1 << byte | (1 << bytes((byte,)).upper()[0] if folded else 0)
+
+
+def _is_common(one: Text, often: float) -> bool:
+    return _guess(one.text.lower(), True, True) >= often
+
+
+def literals(one: Text) -> Iterator[tuple[bytes, int, int]]:
+    """What is searched for a text, with how many bytes of it stand before and behind the text.
+
+    A common text is searched with each of the few bytes that may touch it, so that it is found where it counts.
+    """
+    before, behind = [b""], [b""]
+    if _is_common(one, _OFTEN):
+        before = _each(one.before, one.folded) or before
+        behind = _each(one.behind | (BLANKS if one.skip else 0), one.folded) or behind
+        if len(before) * len(behind) > _NEIGHBOURS:
+            before, behind = ([b""], behind) if len(behind) > 1 else (before, behind)
+    for front, back in product(before, behind):
+        yield front + one.text + back, len(front), len(back)
+
+
+def _each(mask: int, folded: bool) -> list[bytes]:
+    """The bytes of a small set."""
+    some = [bytes((byte,)) for byte in range(256) if mask >> byte & 1] if mask.bit_count() <= 2 * _NEIGHBOURS else []
+    if folded:
+        some = sorted({byte.lower() for byte in some})
+    return some if len(some) <= _NEIGHBOURS else []
 
 
 def worth(texts: tuple[Text, ...]) -> float:
@@ -244,7 +293,7 @@ BLANKS = reduce(or_, (1 << byte for byte in b"\t\f\r "))
 _MESSAGE_END = reduce(or_, (1 << byte for byte in b"\t\n\r\x1b \"'\\,;|[](){}<>"))
 
 
-def _behind(items: list[Node], edge: int) -> tuple[int, bool]:
+def _behind(items: Items, edge: int) -> tuple[int, bool]:
     """The bytes that may follow a text, and whether blanks between the two do not count."""
     match items:
         case [Repeat(Atom(mask), _, _), *rest] if mask and not mask & ~BLANKS:
@@ -254,7 +303,7 @@ def _behind(items: list[Node], edge: int) -> tuple[int, bool]:
     return _neighbours(items, edge, ahead=True), False
 
 
-def _neighbours(items: list[Node], edge: int, ahead: bool) -> int:
+def _neighbours(items: Items, edge: int, ahead: bool) -> int:
     """The bytes that may touch a text with the outermost byte `edge`, where these items follow (`ahead`) or precede."""
     mask = 0  # what optional items before a boundary can put there
     allowed = ANY

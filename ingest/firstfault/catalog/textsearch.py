@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import hyperscan
 import numpy as np
 
-from firstfault.catalog.texts import BLANKS, Text
+from firstfault.catalog.texts import BLANKS, Text, literals
 from firstfault.catalog.triggers import Branch, Trigger
 
 if TYPE_CHECKING:
@@ -22,8 +22,10 @@ _NUMBER_BITS = 24  # a hit is packed into one integer: offset above, number belo
 _NUMBER = (1 << _NUMBER_BITS) - 1
 _BLOCK = 512 * 1024
 _TAIL = 16 * 1024
-_HITS_PER_BLOCK = _BLOCK // 16  # more than this are a storm
+_BYTES_PER_HIT = 16  # fewer are a storm
+_FEW_HITS = 1024
 _NEWLINE = 10
+_LINE_END = np.array([_NEWLINE], dtype=np.uint8)
 _BLANK = np.array([BLANKS >> byte & 1 for byte in range(256)], dtype=np.bool_)
 _BLANKS_SKIPPED = 16
 
@@ -39,6 +41,7 @@ class _Tables:
     branch: NDArray[np.int32]
     part: NDArray[np.int32]
     length: NDArray[np.int32]
+    tail: NDArray[np.int32]  # bytes of what is searched that stand behind the text
     before: NDArray[np.int32]  # number of the set of bytes allowed there
     behind: NDArray[np.int32]
     skip: NDArray[np.int32]  # 1 where blanks behind the text do not count
@@ -68,16 +71,17 @@ class _Tables:
     def of(cls, rows: Sequence[Sequence[_Row]], branches: Sequence[tuple[int, Branch]]) -> _Tables:
         """The tables of the rows of each text, and of the branches with their patterns."""
         flat = [row for of_text in rows for row in of_text]
-        texts = [text for _, _, text in flat]
+        texts = [text for _, _, text, _ in flat]
         sets = {
             mask: at for at, mask in enumerate(sorted({mask for one in texts for mask in (one.before, one.behind)}))
         }
         bits = [[mask >> byte & 1 for byte in range(256)] for mask in sets]
         return cls(
             first=np.cumsum([0, *map(len, rows)], dtype=np.int32),
-            branch=np.array([branch for branch, _, _ in flat], dtype=np.int32),
-            part=np.array([part for _, part, _ in flat], dtype=np.int32),
+            branch=np.array([branch for branch, _, _, _ in flat], dtype=np.int32),
+            part=np.array([part for _, part, _, _ in flat], dtype=np.int32),
             length=np.array([len(one.text) for one in texts], dtype=np.int32),
+            tail=np.array([tail for _, _, _, tail in flat], dtype=np.int32),
             before=np.array([sets[one.before] for one in texts], dtype=np.int32),
             behind=np.array([sets[one.behind] for one in texts], dtype=np.int32),
             skip=np.array([one.skip for one in texts], dtype=np.int32),
@@ -87,8 +91,8 @@ class _Tables:
         )
 
 
-_NUMBERS = ("first", "branch", "part", "length", "before", "behind", "skip", "pattern", "paired")
-_Row = tuple[int, int, Text]
+_NUMBERS = ("first", "branch", "part", "length", "tail", "before", "behind", "skip", "pattern", "paired")
+_Row = tuple[int, int, Text, int]
 
 
 class TextSearch:
@@ -108,7 +112,8 @@ class TextSearch:
         for number, (_, branch) in enumerate(branches):
             for part, some in enumerate((branch.texts, branch.also)):
                 for text in some:
-                    wanted.setdefault((text.text, text.folded), []).append((number, part, text))
+                    for literal, _, tail in literals(text):
+                        wanted.setdefault((literal, text.folded), []).append((number, part, text, tail))
         for exact, folded in sorted(wanted):  # what is looked for in either case is found once for both
             if not folded and (exact.lower(), True) in wanted:
                 wanted[exact.lower(), True] += wanted.pop((exact, False))
@@ -140,18 +145,22 @@ class TextSearch:
     def scan(self, chunk: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where texts end, and the pattern each stands for, in order and without doubles.
 
-        Where a block holds a storm of hits it is searched again line by line, for at most one hit of a text and line:
-        the answer stays bounded, and no line is lost.
+        Where a block holds a storm of hits it is searched again line by line, for at most one hit of a pattern and
+        line: the answer stays bounded, and no line is lost.
         """
         data = np.frombuffer(chunk, dtype=np.uint8)
+        if not len(data) or data[-1] != _NEWLINE:
+            data = np.append(data, np.uint8(_NEWLINE))
         ends, patterns = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]
         for start, stop in _blocks(data):
             block = data[start:stop]
             packed = self._hits(block)
-            storm = len(packed) > _HITS_PER_BLOCK
+            storm = len(packed) > max(len(block) // _BYTES_PER_HIT, _FEW_HITS)
             if storm:
                 packed = self._hits_by_line(block)
             one = self._patterns(block, packed >> _NUMBER_BITS, (packed & _NUMBER).astype(np.int32), check=not storm)
+            if storm:
+                one = _once_a_line(block, *one)
             ends.append(one[0] + start)
             patterns.append(one[1])
         return np.concatenate(ends), np.concatenate(patterns)
@@ -163,8 +172,9 @@ class TextSearch:
         def hit(number: int, start: int, end: int, flags: int, context: object) -> None:
             append(end << _NUMBER_BITS | number)
 
-        self._database.scan(block, match_event_handler=hit)
-        return np.array(hits, dtype=np.int64)
+        # the byte that may stand before a text stands there at the beginning of a block too
+        self._database.scan(np.concatenate((_LINE_END, block)), match_event_handler=hit)
+        return np.array(hits, dtype=np.int64) - (1 << _NUMBER_BITS)
 
     def _patterns(
         self, data: NDArray[np.uint8], ends: NDArray[np.int64], texts: NDArray[np.int32], check: bool
@@ -174,11 +184,12 @@ class TextSearch:
         counts = table.first[texts + 1] - table.first[texts]
         ends = np.repeat(ends, counts)
         rows = np.repeat(table.first[texts] - np.cumsum(counts) + counts, counts) + np.arange(len(ends))
+        ends -= table.tail[rows]
         if check and len(ends):
             starts = ends - table.length[rows]
             places = _past_blanks(data, ends, table.skip[rows])
             before = np.where(starts > 0, data[np.maximum(starts - 1, 0)], _NEWLINE)
-            behind = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], _NEWLINE)
+            behind = data[np.minimum(places, len(data) - 1)]
             fits = table.sets[table.before[rows], before]
             fits &= table.sets[table.behind[rows], behind] | ((table.skip[rows] == 1) & _BLANK[behind])
             ends, rows = ends[fits], rows[fits]
@@ -212,9 +223,19 @@ class TextSearch:
         at = 0
         for stop in [*np.flatnonzero(block == _NEWLINE).tolist(), len(block)]:
             if stop > at:
-                self._once.scan(block[at:stop], match_event_handler=hit, context=at)
+                line = np.concatenate((_LINE_END, block[at:stop], _LINE_END))
+                self._once.scan(line, match_event_handler=hit, context=at - 1)
             at = stop + 1
         return np.array(hits, dtype=np.int64)
+
+
+def _once_a_line(
+    data: NDArray[np.uint8], ends: NDArray[np.int64], patterns: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The first hit of each pattern in each line."""
+    lines = np.searchsorted(np.flatnonzero(data == _NEWLINE), ends - 1)
+    first = np.sort(np.unique(lines << _NUMBER_BITS | patterns, return_index=True)[1])
+    return ends[first], patterns[first]
 
 
 def _blocks(data: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
@@ -237,7 +258,7 @@ def _past_blanks(data: NDArray[np.uint8], ends: NDArray[np.int64], skip: NDArray
     places = ends.copy()
     if skip.any():
         for _ in range(_BLANKS_SKIPPED):
-            more = _BLANK[data[np.minimum(places, len(data) - 1)]] & (skip == 1) & (places < len(data))
+            more = _BLANK[data[np.minimum(places, len(data) - 1)]] & (skip == 1)
             if not more.any():
                 break
             places += more
