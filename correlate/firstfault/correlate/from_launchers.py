@@ -54,6 +54,12 @@ def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
         yield episode
 
 
+def _never_joined(view: View) -> list[str]:
+    """Hosts with logs but without a word of a launcher: whoever prints that the rendezvous timed out had come to it."""
+    came = {host_of_signal(view, one) for one in view.signals if one.cls in _LAUNCHER_CLASSES}
+    return [host for host in view.names.all_hosts() if host not in came]
+
+
 def _from_errors(view: View, signals: list[Signal]) -> Candidate:
     signals = sorted(signals, key=lambda one: one.place)
     first = signals[0]
@@ -69,6 +75,8 @@ def _from_errors(view: View, signals: list[Signal]) -> Candidate:
     else:
         rule = "own-error"
     every = view.names.all_hosts()
+    if cls == "rendezvous-timeout":
+        hosts = _never_joined(view)
     candidate = Candidate(
         rule=rule,
         cls=cls,

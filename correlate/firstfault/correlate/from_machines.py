@@ -334,7 +334,9 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
             component="host",
             ranks=ranks,
             hosts=(host,),
-            base=BASE["node-lost"] - (2.0 if waited else 0.0),
+            base=BASE["node-lost"]
+            - (2.0 if waited else 0.0)
+            - (0.6 if all(one.role is Role.AMBIGUOUS for one in signals) else 0.0),
             against=[f"ranks {waited[0]} and others of it went on to wait like everybody else"] if waited else [],
             signals=[(one, "the platform's word on this node") for one in signals[:6]],
             moment=earliest(view, signals),
@@ -344,11 +346,16 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     """Actions of a scheduler or platform that state their reason."""
     actions: dict[tuple[str, str | None], list[Signal]] = defaultdict(list)
+    pods = {pod for one in view.signals if (pod := one.captures.get("pod"))}
+    own = {pod for pod in pods if view.names.ranks_of_host(pod, view.attempt)}
     for signal in view.signals:
         if _usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
             pod = signal.captures.get("pod")
+            if own and pod is not None and pod not in own:
+                continue  # a list of events holds the pods of other jobs, too
             place = host_of_signal(view, signal) if pod or signal.cls == "pod-evicted" else None
             actions[(signal.cls or "cancelled-by-user", place)].append(signal)
+    _place_notices(view, actions)
     for (cls, host), signals in sorted(actions.items(), key=lambda item: (item[0][0], item[0][1] or "")):
         ranks = view.names.ranks_of_host(host, view.attempt) if host else ()
         if host and len(ranks) == len(view.states):
@@ -376,6 +383,18 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             candidate.base -= 2.0
             candidate.against.append(f"rank {lived[0]} of it went on to wait like everybody else")
         yield candidate
+
+
+def _place_notices(view: View, actions: dict[tuple[str, str | None], list[Signal]]) -> None:
+    """A notice that one machine will be taken, printed by that machine's own rank, places what else tells of it."""
+    notices = actions.get(("preempted", None), [])
+    heard = {
+        host
+        for one in notices
+        if one.rank is not None and (host := view.names.host_of(one.rank, view.attempt)) is not None
+    }
+    if len(heard) == 1 and len(view.names.all_hosts()) > 1:
+        actions[("preempted", heard.pop())].extend(actions.pop(("preempted", None)))
 
 
 def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:

@@ -5,7 +5,7 @@ the next step.
 from __future__ import annotations
 
 from firstfault.catalog import Catalog, load_catalog
-from firstfault.catalog.model import Entry, Event
+from firstfault.catalog.model import Entry, Event, FailureClass
 from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.chain import chain_of
 from firstfault.correlate.diagnosis import (
@@ -32,6 +32,8 @@ from firstfault.correlate.ranking import STRUCTURAL
 
 NO_FAILURE = Failure(None, None, None)
 _MAX_EVIDENCE = 20
+_SUSPECT = 0.1
+"""Least probability of a candidate whose ranks an undetermined verdict keeps out of the collateral ones."""
 _ABSENT = {"collective-rank-absent": "A rank never came to the collective that the others wait in"}
 _TITLES: dict[str, dict[str, str]] = {
     "absent": _ABSENT,
@@ -62,27 +64,15 @@ def evidence_of(view: View, signal: Signal, why: str) -> Evidence:
     )
 
 
-def failure_of(candidate: Candidate, entries: dict[str, Entry]) -> Failure:
-    """Class, entry and title of a candidate; the entry of another class is not cited."""
-    if candidate.rule in _TITLES and candidate.cls in _TITLES[candidate.rule]:
-        known = entries.get(candidate.entry or "")
-        entry_id = known.id if known and known.cls == candidate.cls else _entry_of_class(candidate.cls, entries)
-        return Failure(candidate.cls, entry_id, _TITLES[candidate.rule][candidate.cls])
-    entry = entries.get(candidate.entry or "")
-    if entry is not None and entry.cls != candidate.cls and candidate.rule not in STRUCTURAL:
+def failure_of(candidate: Candidate, catalog: Catalog) -> Failure:
+    """Class, entry and title of a candidate. Without an entry of its class, the class gives the title."""
+    entry = catalog.entries.get(candidate.entry or "")
+    if entry is not None and entry.cls != candidate.cls:
         entry = None
-    if entry is None or entry.cls != candidate.cls:
-        entry = next(
-            (one for _, one in sorted(entries.items()) if one.cls == candidate.cls and one.role.value == "initiating"),
-            None,
-        )
-        return Failure(candidate.cls, entry.id if entry else None, entry.title if entry else candidate.cls)
-    return Failure(candidate.cls, entry.id, entry.title)
-
-
-def _entry_of_class(cls: str, entries: dict[str, Entry]) -> str | None:
-    """The first entry of a class that can start a failure."""
-    return next((key for key, one in sorted(entries.items()) if one.cls == cls and one.role.value != "context"), None)
+    argued = _TITLES.get(candidate.rule, {}).get(candidate.cls)
+    known = catalog.classes.get(candidate.cls)
+    title = argued or (entry.title if entry else known.title if known else candidate.cls)
+    return Failure(candidate.cls, entry.id if entry else None, title)
 
 
 def place_of(view: View, candidate: Candidate) -> Place:
@@ -139,7 +129,7 @@ def _last_lines(view: View, ranks: tuple[int, ...]) -> list[Evidence]:
 
 def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnosis:
     """The answer for the whole job, worded by the catalog that it was read with."""
-    entries = dict((catalog or load_catalog()).entries)
+    catalog = catalog or load_catalog()
     results = correlation.attempts
     last = results[-1]
     first_failed = next((result for result in results if result.failed), None)
@@ -152,8 +142,9 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         verdict = Verdict.IDENTIFIED if chosen.ranked.best is not None else Verdict.UNDETERMINED
     view, ranked = chosen.view, chosen.ranked
     best = ranked.best if verdict is Verdict.IDENTIFIED else None
-    failure = failure_of(best, entries) if best else NO_FAILURE
-    entry = entries.get(failure.entry or "")
+    failure = failure_of(best, catalog) if best else NO_FAILURE
+    entry = catalog.entries.get(failure.entry or "")
+    known = catalog.classes.get(failure.cls or "")
     evidence = (
         cite(view, best)
         if best
@@ -163,7 +154,10 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         evidence = tuple(one for candidate in ranked.open[:3] for one in cite(view, candidate)[:4])[:_MAX_EVIDENCE]
     missing = missing_fact(view, ranked, bool(first_failed)) if verdict is Verdict.UNDETERMINED else None
     place = place_of(view, best) if best else Place()
-    collateral = collateral_of(view, best, verdict)
+    suspects = [
+        one for one, chance in zip(ranked.open, ranked.probabilities, strict=True) if chance >= _SUSPECT and one.ranks
+    ]
+    collateral = collateral_of(view, best, suspects, verdict)
     return Diagnosis(
         verdict=verdict,
         failure=failure,
@@ -178,14 +172,14 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         clocks=clocks_of(correlation),
         summary=summary(view, verdict, failure, place, best, missing),
         why_not=why_not(view, chosen, best),
-        also=also_failed(view, chosen, best, entries),
-        attempts=tuple(attempt_of(result, entries) for result in results),
+        also=also_failed(view, chosen, best, catalog),
+        attempts=tuple(attempt_of(result, catalog) for result in results),
         chain=chain_of(view, best) if best else (),
         fates=tuple(
             RankFate(state.rank, state.host, fate_of(state, best), state.last_step, None, view.attempt)
             for state in view.states.values()
         ),
-        advice=advice_of(entry),
+        advice=advice_of(entry, known),
         coverage=coverage_of(correlation),
         refusals=ranked.refusals,
     )
@@ -197,7 +191,7 @@ def confidence(result: AttemptResult, best: Candidate | None, verdict: Verdict) 
         return 0.97
     if best is None:
         return round(min(0.9, 1.0 - (result.ranked.probabilities[0] if result.ranked.probabilities else 0.3)), 2)
-    ceiling = 0.97 if best.rule not in STRUCTURAL else 0.9
+    ceiling = 0.92 if best.rule not in STRUCTURAL else 0.88
     if best.rule in ("own-error-ambiguous", "device-fault") and best.base < 3.2:
         ceiling = 0.8
     return round(min(ceiling, result.ranked.probabilities[0]), 2)
@@ -225,11 +219,11 @@ def place_words(candidate: Candidate) -> str:
     return f"host {host}" if host else "the whole job"
 
 
-def collateral_of(view: View, best: Candidate | None, verdict: Verdict) -> Collateral:
-    """Everyone who only followed, folded by what they print."""
+def collateral_of(view: View, best: Candidate | None, suspects: list[Candidate], verdict: Verdict) -> Collateral:
+    """Everyone who only followed, folded by what they print; who is suspected is not said to follow."""
     if verdict is Verdict.NO_FAILURE:
         return Collateral()
-    root = set(best.ranks) if best else set()
+    root = set(best.ranks) if best else {rank for one in suspects for rank in one.ranks}
     states = [
         state
         for state in view.states.values()
@@ -286,9 +280,7 @@ def why_not(view: View, result: AttemptResult, best: Candidate | None) -> tuple[
 _INDEPENDENT = frozenset({"oom-kill", "device-fault", "link-fault", "node-lost"})
 
 
-def also_failed(
-    view: View, result: AttemptResult, best: Candidate | None, entries: dict[str, Entry]
-) -> tuple[AlsoFailed, ...]:
+def also_failed(view: View, result: AttemptResult, best: Candidate | None, catalog: Catalog) -> tuple[AlsoFailed, ...]:
     """Later failures that a machine reports by itself: they did not have to follow from the root."""
     if best is None:
         return ()
@@ -297,17 +289,17 @@ def also_failed(
         for one in (*result.ranked.explained, *result.ranked.open[1:])
         if one.rule in _INDEPENDENT and one.cls != best.cls and not set(one.ranks) & set(best.ranks) and one.base >= 2.0
     ]
-    return tuple(AlsoFailed(failure_of(one, entries), place_of(view, one), cite(view, one)[:3]) for one in later[:4])
+    return tuple(AlsoFailed(failure_of(one, catalog), place_of(view, one), cite(view, one)[:3]) for one in later[:4])
 
 
-def attempt_of(result: AttemptResult, entries: dict[str, Entry]) -> Attempt:
+def attempt_of(result: AttemptResult, catalog: Catalog) -> Attempt:
     """One attempt for the list of attempts."""
     best = result.ranked.best if not result.healthy else None
     verdict = Verdict.NO_FAILURE if result.healthy else Verdict.IDENTIFIED if best else Verdict.UNDETERMINED
     return Attempt(
         attempt=result.attempt,
         verdict=verdict,
-        failure=failure_of(best, entries) if best else NO_FAILURE,
+        failure=failure_of(best, catalog) if best else NO_FAILURE,
         initiating=place_of(result.view, best) if best else Place(),
         evidence=cite(result.view, best)[:3] if best else (),
     )
@@ -359,10 +351,10 @@ def clocks_of(correlation: Correlation) -> tuple[Clock, ...]:
     return tuple(found.values())
 
 
-def advice_of(entry: Entry | None) -> Advice:
-    """What the catalog advises for the root."""
+def advice_of(entry: Entry | None, known: FailureClass | None) -> Advice:
+    """What the catalog advises for the root; without an entry, the commands that its class begins with."""
     if entry is None:
-        return Advice()
+        return Advice(confirm=known.first_commands) if known else Advice()
     return Advice(
         entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references
     )
