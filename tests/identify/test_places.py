@@ -143,3 +143,16 @@ def test_the_machine_under_a_container_is_the_one_whose_kernel_speaks(kit: Any) 
     assert ("9c1e0b7fa2d4", "lab-ws3") in {(one.host, one.alias) for _, one in got.identities}
     named = [kit.Said(0, 1, captures={"rank": "0", "world_size": "2", "host": "node-a"})]
     assert not [one for _, one in kit.run(["run.log", "dmesg.txt"], named, frame).identities if one.alias]
+
+
+def test_a_folder_of_all_files_that_bears_a_host_says_nothing_about_each(kit: Any) -> None:
+    said = [kit.Said(0, 1, captures={"rank": "0", "world_size": "32", "host": "node42"})]
+    got = kit.run(["crash-on-node42/rank0.log", "crash-on-node42/rank1.log"], said)
+    assert [got.sources[n].host for n in range(2)] == ["node42", None]
+
+
+def test_a_node_whose_launcher_lists_all_hosts_stays_the_host_of_its_file(kit: Any) -> None:
+    mapping = "global_rank_mapping=defaultdict(<class 'list'>, {'n1': [0], 'n2': [1]})"
+    frame = kit.lines({"source_id": 0, "line": 1}, {"source_id": 0, "line": 2, "host": "n1", "pid": 5})
+    got = kit.run(["ds_first.log"], [kit.Said(0, 1, mapping, fact="identity-deepspeed-world")], frame)
+    assert got.sources[0].host == "n1"

@@ -66,7 +66,19 @@ def test_a_table_of_devices_gives_each_rank_its_address(kit: Any) -> None:
         (b"$ for i in 0 1; do ssh atlas-06 npu-smi info -i $i; done\n", "atlas-06"),
         (b"$ ssh n1 date\n$ ssh n2 date\n", None),
         (b"loss $ 3\n", None),
+        (b"git@github.com:org/repo.git # pinned\n", None),
+        (b"ada@example.com: progress 50% done\n", None),
     ],
 )
 def test_a_transcript_shows_the_host_of_its_shell(head: bytes, host: str | None) -> None:
     assert prompted(head) == host
+
+
+def test_a_line_that_names_its_rank_again_and_again_is_no_new_attempt(kit: Any) -> None:
+    minute = 60 * 10**9
+    said = [
+        kit.Said(0, n, "alive rank=0 world_size=1 host=n1", fact="identity-pairs", stamp_ns=n * minute)
+        for n in range(1, 9)
+    ]
+    frame = kit.lines({"source_id": 0, "line": 8})
+    assert kit.run(["rank0.log"], said, frame).fill(frame)["attempt"].to_list() == [0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from firstfault.ingest.format_front import masks_of
 from firstfault.ingest.format_model import LineFormat, SourceFormat
@@ -85,7 +85,7 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     if len(labels) < least or len(labels) < share * seen or len(widths) > 1:
         return []
     distinct = set(labels)
-    if rule.get("digit") and not all(any(char.isdigit() or char == "-" for char in label) for label in distinct):
+    if rule.get("digit") and not _like_hosts(distinct):
         return []
     if rule.get("label") in ("host", "container") and any(for_line(_NO_HOST).match(label) for label in distinct):
         return []
@@ -96,6 +96,14 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
 def _may_begin(first: int, line: str) -> bool:
     """Whether the first character of a line is one of these bytes."""
     return not line or ord(line[0]) > 127 or bool(first >> ord(line[0]) & 1)
+
+
+def _like_hosts(labels: Collection[str]) -> bool:
+    """Whether labels can be hosts: a digit in each; of several a hyphen is enough (`lab-a`, `lab-b`)."""
+    numbered = [any(char.isdigit() for char in label) for label in labels]
+    return all(numbered) or (
+        len(numbered) > 1 and all(known or "-" in label for known, label in zip(numbered, labels, strict=True))
+    )
 
 
 def _rank_prefix(lines: Sequence[str]) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.identity_statements import TABLES, Spoken, Statement
+from firstfault.ingest.identity_statements import PAIRS, TABLES, Spoken, Statement
 
 RESTART_TEXT = "will restart worker group"
 RESTART_GAP_NS = 60 * 1_000_000_000
@@ -80,6 +80,8 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         starts = (one.own and one.how == "start-line") or one.fact in TABLES
         if not starts or one.comm is not None or row.event not in (Event.IDENTITY, Event.START):
             continue
+        if one.fact == PAIRS and one.pid is None:
+            continue  # some programs describe themselves in every line
         key = (one.fact, one.rank, one.local_rank, one.task)
         if key[1:] == (None, None, None):
             continue  # whose second start it would be, it does not say

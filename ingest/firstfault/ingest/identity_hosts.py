@@ -20,10 +20,11 @@ PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
 PROMPTS = (
     re.compile(rb"^[^\n]{0,80}[$#>] ?hostname(?: -[sf])?[ \t]*\n(?P<host>[A-Za-z][\w.-]{1,200})[ \t]*$", re.M),
     re.compile(
-        rb"^[(\[]?(?:\w{1,20}[)\]] )?[a-z_][\w-]{0,31}@(?P<host>[A-Za-z][\w.-]{1,200})[: ][^\n$#%]{0,80}[$#%] \S", re.M
+        rb"^[(\[]?(?:\w{1,20}[)\]] )?[a-z_][\w-]{0,31}@(?P<host>[A-Za-z][\w.-]{1,200})[: ][\w./~-]{0,80}[\])]?[$#] \S",
+        re.M,
     ),
     re.compile(
-        rb"^[^\n]{0,80}[$#] [^\n]{0,200}?\bssh (?:-\w+ )*(?:[\w.-]{1,40}@)?(?P<host>[A-Za-z][\w.-]{1,200}) ", re.M
+        rb"^[^\n]{0,80}[$] [^\n]{0,200}?\bssh (?:-\w+ )*(?:[\w.-]{1,40}@)?(?P<host>[A-Za-z][\w.-]{1,200}) ", re.M
     ),
 )
 """A shell's prompt, a command that another host runs, the answer of `hostname`."""

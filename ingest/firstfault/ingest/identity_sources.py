@@ -12,7 +12,7 @@ from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of
-from firstfault.ingest.identity_statements import Statement, is_address
+from firstfault.ingest.identity_statements import TABLES, Statement, is_address
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
 
@@ -110,6 +110,8 @@ class SourceHosts:
                     votes[short] += key.count
             self._spoken[source_id] = votes
         self._listed = _listed_hosts(seen.statements)
+        words = [set(one.words) for one in seen.claims.values()]
+        self._common = set.intersection(*words) if len(words) > 1 else set()
         self._siblings = sibling_names(seen.claims, {s: one.path for s, one in seen.sources.items()})
         self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
@@ -155,7 +157,7 @@ class SourceHosts:
             host: str | None = next(iter(lines))
             if self._remote_only(s, str(host)):
                 host, self.remote = None, True
-            elif (stated | listed) - {host}:
+            elif stated - {host} or (listed - {host} and not self._mostly(s)):
                 host = None
         elif lines:
             host = self._major(lines) if seen.claims[s].rank is not None else None
@@ -183,6 +185,10 @@ class SourceHosts:
         remote = {key.pid for key in keys if key.host is not None}
         return bool({key.pid for key in keys if key.host is None} - remote)
 
+    def _mostly(self, s: int) -> bool:
+        """Whether most lines of a source name a host."""
+        return sum(self._spoken[s].values()) * 2 > sum(key.count for key in self._seen.keys[s])
+
     @staticmethod
     def _major(lines: Counter[str]) -> str | None:
         total = sum(lines.values())
@@ -192,10 +198,10 @@ class SourceHosts:
         """The host that the path stands for, and whether lines know it by that name."""
         seen = self._seen
         for candidate in seen.claims[s].hosts:
-            if known := seen.names.of_candidate(candidate):
+            if candidate not in self._common and (known := seen.names.of_candidate(candidate)):
                 return known, True
         for word in seen.claims[s].words:
-            if known := seen.names.inside(word):
+            if word not in self._common and (known := seen.names.inside(word)):
                 return known, True
         for candidate in seen.claims[s].hosts:
             if is_address(candidate):
@@ -217,10 +223,11 @@ class SourceHosts:
 
 
 def _listed_hosts(statements: Sequence[Statement]) -> dict[int, frozenset[str]]:
-    """The hosts on which a launcher's lines in a source place ranks or tasks."""
+    """The hosts on which a job's launcher places ranks or tasks in a source; that of a node lists its neighbours."""
     found: dict[int, set[str]] = defaultdict(set)
     for one in statements:
-        if one.how == "launcher-table" and one.host and (one.rank is not None or one.task is not None):
+        told = one.fact is None or one.fact in TABLES
+        if one.how == "launcher-table" and told and one.host and (one.rank is not None or one.task is not None):
             found[one.source_id].add(one.host)
     return {source_id: frozenset(hosts) for source_id, hosts in found.items()}
 
