@@ -193,7 +193,7 @@ class Job:
             if rank is None and one.task is not None and self._maps.task_is_rank:
                 rank = one.task
             host = one.host
-            if host is None and (one.own or one.how in ("rendezvous", "launcher-table")):
+            if host is None and one.speaks_for_node:
                 host = one.said_host or self._hosts.of(one.source_id)
             row = DumpIdentity(
                 one.line, one.how, rank, one.attempt, host, one.local_rank, one.node_rank, one.pid, one.gpu, one.bus_id,

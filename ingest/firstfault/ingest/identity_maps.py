@@ -222,7 +222,7 @@ class RankMaps:
 
     def _take(self, one: Statement) -> None:
         source_host = self._hosts.of(one.source_id)
-        speaks_for_node = one.own or one.how in ("rendezvous", "launcher-table")
+        speaks_for_node = one.speaks_for_node
         host = one.host or ((one.said_host or source_host) if speaks_for_node else None)
         placed = one.how if one.host or one.said_host or one.source_id not in self._hosts.guessed else "path"
         if one.task is not None:

@@ -110,6 +110,16 @@ class Statement:
     stamp_ns: int | None = None
     stamp_kind: str | None = None
 
+    @property
+    def speaks_for_node(self) -> bool:
+        """Whether what it says holds for the writer's host: the process itself and an agent speak of their own host, a
+        launcher that gives nothing but a global rank (`mpirun`) speaks of any.
+        """
+        if self.own or self.how == "rendezvous":
+            return True
+        alone = self.rank is not None and self.local_rank is None and self.pid is None and self.node_rank is None
+        return self.how == "launcher-table" and not alone
+
 
 def short_host(name: str) -> str:
     """A host name cut at its first dot; an address stays whole."""
