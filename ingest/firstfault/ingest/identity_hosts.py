@@ -103,13 +103,18 @@ class HostNames:
         longest = [name for name in found if not any(name != other and name in other for other in found)]
         return longest[0] if len(longest) == 1 else None
 
-    def _fitting(self, candidate: str) -> str | None:
-        names = [candidate]
-        names.extend(candidate[len(p) :] for p in PREFIXES if candidate.startswith(p) and len(candidate) > len(p))
-        for name in names:
+    def exactly(self, candidate: str) -> str | None:
+        """The known host with this very name, or behind a word that only says that a host follows."""
+        for name in _without_word(candidate):
             short = short_host(name)
             if short in self.lines or short in self._listed:
                 return short
+        return None
+
+    def _fitting(self, candidate: str) -> str | None:
+        if (found := self.exactly(candidate)) is not None:
+            return found
+        names = _without_word(candidate)
         for name in names:
             fits = [k for k in self.known() if k.endswith("-" + name) or (len(k) > 3 and name.endswith("-" + k))]
             if len(fits) == 1:
@@ -145,6 +150,12 @@ def usable(name: str) -> bool:
         and "[" not in short
         and not name.startswith("127.")
     )
+
+
+def _without_word(candidate: str) -> list[str]:
+    """A candidate, and what stands behind `host-`, `logs-` and the like."""
+    rest = [candidate[len(word) :] for word in PREFIXES if candidate.startswith(word) and len(candidate) > len(word)]
+    return [candidate, *rest]
 
 
 def _telling(name: str) -> bool:

@@ -198,7 +198,8 @@ class SourceHosts:
         """The host that the path stands for, and whether lines know it by that name."""
         seen = self._seen
         for candidate in seen.claims[s].hosts:
-            if candidate not in self._common and (known := seen.names.of_candidate(candidate)):
+            look_up = seen.names.exactly if candidate in self._common else seen.names.of_candidate
+            if known := look_up(candidate):
                 return known, True
         for word in seen.claims[s].words:
             if word not in self._common and (known := seen.names.inside(word)):
