@@ -11,7 +11,7 @@ from firstfault.correlate.model import Signal
 from firstfault.correlate.states import RankState
 
 _WORDS = {
-    Event.COLL_TIMEOUT: "waited in a collective until it timed out",
+    Event.COLL_TIMEOUT: "waited in a collective that timed out",
     Event.PEER_LOSS: "lost the connection to a peer",
     Event.STORE_LOST: "lost the key-value store",
     Event.TEARDOWN: "was torn down by its own watchdog or runtime",
