@@ -34,7 +34,7 @@ class Bounds:
     archive_bytes: int = 1 << 40
     ratio: int = 2000
     """Decompressed bytes for each compressed byte, once more than 64 MB came out."""
-    chunk: int = 4 << 20
+    chunk: int = 8 << 20
     """Bytes that are worked on at once."""
     unit: int = 16 << 20
     """Bytes of small files that travel to a worker together."""

@@ -73,8 +73,10 @@ def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patte
         return Hits([], pl.DataFrame(schema=PROGRESS), pl.DataFrame(schema=FOLDED))
     texts = _Texts(lines, rows, at, formats)
     stepping = patterns.progress[numbers]
-    progress = _progress(texts, np.flatnonzero(stepping), numbers, matcher)
-    held = _confirmed(texts, np.flatnonzero(~stepping), numbers, matcher)
+    first, again, last = _chosen(rows << _NUMBER_BITS | numbers, stepping, texts.split)
+    texts.read(np.concatenate([first, last]))
+    progress = _progress(texts, last, numbers, matcher)
+    held = _confirmed(texts, first, again, numbers, matcher)
     beyond = _beyond(lines, rows[held.hits], numbers[held.hits])
     storm = held.hits[beyond]
     folded = pl.DataFrame({"row": rows[storm], "pattern": numbers[storm]}, schema=FOLDED).sort("row", "pattern")
@@ -86,6 +88,15 @@ def _candidates(text: bytes, matcher: Matcher) -> tuple[Rows, Numbers]:
     return matcher.scan(text)
 
 
+def _chosen(pairs: Rows, stepping: Marks, split: Marks) -> tuple[Rows, Rows, Rows]:
+    """Of the hits of a pattern on a line: the first, further ones in other pieces of the line, of progress the last."""
+    once = np.zeros(len(pairs), dtype=np.bool_)
+    once[np.unique(pairs, return_index=True)[1]] = True
+    final = np.zeros(len(pairs), dtype=np.bool_)
+    final[len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]] = True
+    return np.flatnonzero(once & ~stepping), np.flatnonzero(~once & split & ~stepping), np.flatnonzero(final & stepping)
+
+
 class _Texts:
     """Hits and the texts they stand in: the message of the line, or of its piece where the line has several."""
 
@@ -94,17 +105,25 @@ class _Texts:
         self._formats = formats
         several = in_pieces(lines.text, lines.ends, lines.bound)
         self.split = several[rows] if several is not None else np.zeros(len(rows), dtype=np.bool_)
+        self._pieces: dict[int, str | None] = {}
 
     def of(self, hits: Rows) -> pl.Series:
         """The texts of these hits."""
+        self.read(hits)
         texts = self.lines.frame["message"].gather(pl.Series(self.rows[hits])).fill_null("")
-        places = np.flatnonzero(self.split[hits])
-        parts = [self._piece(hit) for hit in hits[places].tolist()]
-        there = np.array([part is not None for part in parts], dtype=np.bool_)
-        if not there.any():
-            return texts
-        raw = pl.Series("raw", [part.decode("utf-8", "replace") for part in parts if part is not None])
-        return texts.scatter(pl.Series(places[there]), self._formats.peel_many(raw)["message"])
+        parts = [(place, self._pieces[int(hits[place])]) for place in np.flatnonzero(self.split[hits]).tolist()]
+        told = [(place, part) for place, part in parts if part is not None]
+        return texts.scatter([place for place, _ in told], [part for _, part in told]) if told else texts
+
+    def read(self, hits: Rows) -> None:
+        """Take the pieces that these hits stand in apart, all together."""
+        new = [hit for hit in hits[self.split[hits]].tolist() if hit not in self._pieces]
+        parts = {hit: self._piece(hit) for hit in new}
+        self._pieces |= dict.fromkeys(new)
+        told = {hit: part.decode("utf-8", "replace") for hit, part in parts.items() if part is not None}
+        if told:
+            messages = self._formats.peel_many(pl.Series("raw", list(told.values())))["message"]
+            self._pieces |= dict(zip(told, messages.to_list(), strict=True))
 
     def _piece(self, hit: int) -> bytes | None:
         row, ends = int(self.rows[hit]), self.lines.ends
@@ -124,19 +143,27 @@ class _Held:
 
 
 @stage("confirm")
-def _confirmed(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
-    """What the exact patterns hold, each once a line."""
+def _confirmed(texts: _Texts, first: Rows, again: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
+    """What the exact patterns hold, each once a line; other pieces of a line are asked where the first says no."""
     pairs = texts.rows << _NUMBER_BITS | numbers
-    once = np.zeros(len(hits), dtype=np.bool_)
-    once[np.unique(pairs[hits], return_index=True)[1]] = True
-    hits = hits[once | texts.split[hits]]  # another piece is another text
+    held = _held(texts, first, numbers, matcher)
+    again = again[~np.isin(pairs[again], pairs[held.hits])]
+    if not len(again):
+        return held
+    more = _held(texts, again, numbers, matcher)
+    once = np.sort(np.unique(pairs[more.hits], return_index=True)[1])
+    hits = np.concatenate([held.hits, more.hits[once]])
+    order = np.argsort(hits)
+    return _Held(hits[order], pl.concat([held.messages, more.messages.gather(once)]).gather(order))
+
+
+def _held(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
+    """Those of the hits whose texts hold the whole pattern."""
     messages = texts.of(hits)
     good = np.zeros(len(hits), dtype=np.bool_)
     for number, mine in _by_pattern(numbers[hits]):
         good[mine] = matcher.exact(number).holds(messages.gather(mine))
-    kept = np.flatnonzero(good)
-    kept = kept[np.sort(np.unique(pairs[hits[kept]], return_index=True)[1])]
-    return _Held(hits[kept], messages.gather(kept))
+    return _Held(hits, messages).where(good)
 
 
 def _by_pattern(numbers: Numbers) -> Iterator[tuple[int, Rows]]:
@@ -196,14 +223,13 @@ def _signal(number: int, matcher: Matcher, message: str, captures: dict[str, str
 
 @stage("progress")
 def _progress(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> pl.DataFrame:
-    """Steps of the lines that a progress pattern may match, taken out column by column; of a bar the last update."""
+    """Steps of the lines that a progress pattern may match, taken out column by column. `hits` has one for each."""
     made = [pl.DataFrame(schema=PROGRESS)]
     for number, mine in _by_pattern(numbers[hits]):
         own = hits[mine]
-        last = own[np.append(np.flatnonzero(np.diff(texts.rows[own])), len(own) - 1)]
-        groups = texts.of(last).str.extract_groups(for_polars(matcher.patterns[number].regex)).struct.unnest()
+        groups = texts.of(own).str.extract_groups(for_polars(matcher.patterns[number].regex)).struct.unnest()
         columns = {name: _first(groups, name) for name in ("step", "epoch", "rank")}
-        part = pl.DataFrame({"row": texts.rows[last], **columns}).cast(pl.Schema(PROGRESS), strict=False)
+        part = pl.DataFrame({"row": texts.rows[own], **columns}).cast(pl.Schema(PROGRESS), strict=False)
         made.append(part.filter(pl.col("step").is_not_null() | pl.col("epoch").is_not_null()))
     return pl.concat(made).unique("row", keep="first", maintain_order=True).sort("row")
 
