@@ -156,3 +156,28 @@ def test_a_node_whose_launcher_lists_all_hosts_stays_the_host_of_its_file(kit: A
     frame = kit.lines({"source_id": 0, "line": 1}, {"source_id": 0, "line": 2, "host": "n1", "pid": 5})
     got = kit.run(["ds_first.log"], [kit.Said(0, 1, mapping, fact="identity-deepspeed-world")], frame)
     assert got.sources[0].host == "n1"
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        (["log_0.txt", "log_1.txt"], [0, 1]),
+        (["worker_0.log", "worker_1.log"], [0, 1]),
+        (["out.00", "out.01"], [0, 1]),
+        (["train.log.1", "train.log.2"], [None, None]),
+        (["shard_0.log", "shard_1.log", "shard_2.log"], [None, None, None]),
+    ],
+)
+def test_files_numbered_like_all_ranks_are_their_logs(kit: Any, names: list[str], ranks: list[int | None]) -> None:
+    paths = [*names, "launch.txt"]
+    said = [kit.Said(len(names), 1, captures={"world_size": "2"})]
+    got = kit.run([f"run/{name}" for name in paths], said)
+    assert [got.sources[n].rank for n in range(len(names))] == ranks
+
+
+def test_a_device_in_the_name_of_a_file_is_a_local_number(kit: Any) -> None:
+    paths = [f"{node}/gpu{n}.log" for node in ("n1", "n2") for n in range(2)]
+    said = [kit.Said(0, 1, captures={"rank": "0", "world_size": "4"}), kit.Said(2, 1, captures={"rank": "2"})]
+    got = kit.run(paths, said)
+    assert [got.sources[n].local_rank for n in range(4)] == [0, 1, 0, 1]
+    assert [got.sources[n].rank for n in range(4)] == [0, 1, 2, 3]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from firstfault.ingest.identity_blocks import Blocks, blocks_of
 from firstfault.ingest.identity_commands import small
+from firstfault.ingest.identity_families import ranks_of_files
 from firstfault.ingest.identity_ranks import Votes, offsets
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
 from firstfault.ingest.identity_statements import Statement
@@ -34,6 +35,7 @@ class RankMaps:
     ) -> None:
         self._seen, self._hosts, self.world, self._local_prefix = seen, hosts, world, local_prefix
         self._by_user = said_by_user
+        self._family = ranks_of_files({s: one.path for s, one in seen.sources.items()}, seen.claims, world)
         self.pid_rank, self.rank_host, self.rank_local = Votes(), Votes(), Votes()
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
         self._placed, self.pid_host = Votes(), Votes()
@@ -313,6 +315,8 @@ class RankMaps:
             return claims.rank
         if claims.task is not None and self.task_is_rank:
             return claims.task
+        if s in self._family and not self._seen.is_node_log(s):
+            return self._family[s]
         pids = [claims.pid] if claims.pid is not None else []
         keys = self._seen.keys[s]
         if sum(key.count for key in keys if key.pid is not None) * 2 > sum(key.count for key in keys):

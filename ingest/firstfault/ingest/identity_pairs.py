@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 _KEYS = {
     "rank": "rank", "globalrank": "rank", "worldrank": "rank", "procid": "rank",
-    "localrank": "local_rank", "localid": "local_rank",
-    "worldsize": "world_size", "numprocesses": "world_size", "nprocs": "world_size",
+    "localrank": "local_rank", "localid": "local_rank", "local": "local_rank",
+    "worldsize": "world_size", "world": "world_size", "nranks": "world_size", "nprocs": "world_size",
     "noderank": "node_rank", "grouprank": "node_rank", "nodeid": "node_rank",
     "pid": "pid", "size": "world_size",
     "host": "host", "hostname": "host", "node": "host", "nodename": "host", "on": "host",
@@ -19,8 +19,8 @@ _KEYS = {
 }  # fmt: skip
 _PAIR = re.compile(
     r"(?i)(?<![\w.-])(global[_ ]?rank|world[_ ]?rank|local[_ ]?rank|node[_ ]?rank|group[_ ]?rank|rank|world[_ ]?size"
-    r"|pid|host ?name|host|node ?name|node|gpu|cuda|npu|device|on|size)"
-    r"(?P<mark> ?[=:] ?| )(?P<value>[\w.:-]{1,253}(?:/\d{1,7})?)"
+    r"|pid|host ?name|host|node ?name|node|gpu|cuda|npu|device|on|size|world|nranks|local)"
+    r"['\"]?(?P<mark> ?[=:] ?| )['\"]?(?P<value>[\w.:-]{1,253}(?:/\d{1,7})?)"
 )
 _NUMBER = re.compile(r"(?:cuda:|npu:|gpu:|#)?(\d{1,15})(?:/(\d{1,7}))?")
 _HOST = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")

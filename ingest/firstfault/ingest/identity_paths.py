@@ -68,7 +68,9 @@ HOST_TASK = re.compile(
 JOB_TASK = re.compile(
     r"^[A-Za-z][\w.]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.](?P<task>\d{1,7})\.(?:out|err|log|txt)$"
 )
-INDEXED = re.compile(r"^(?:host|worker|process|trainer|gpu|dev|local)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
+INDEXED = re.compile(r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
+DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>\d{1,3})(?:\.\w+)?$", re.I)
+"""A device or a local number; PaddlePaddle calls its files so."""
 NCCL_FILE = re.compile(r"^nccl\.(?P<host>[^.]+)\.(?P<pid>\d+)\.(?:log|txt)$")
 INSPECTOR_FILE = re.compile(r"^(?P<host>.+)-pid(?P<pid>\d+)\.log$")
 RAY_WORKER = re.compile(
@@ -235,6 +237,8 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
         found["task"] = int(match["task"])
     elif match := INDEXED.match(base):
         found.setdefault("index", int(match["index"]))
+    elif "local_rank" not in found and (match := DEVICE.match(base)):
+        found["local_rank"] = int(match["local"])
 
 
 def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> Iterable[str]:
