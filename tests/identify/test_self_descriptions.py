@@ -82,3 +82,15 @@ def test_a_line_that_names_its_rank_again_and_again_is_no_new_attempt(kit: Any) 
     ]
     frame = kit.lines({"source_id": 0, "line": 8})
     assert kit.run(["rank0.log"], said, frame).fill(frame)["attempt"].to_list() == [0]
+
+
+def test_the_process_rank_of_an_example_script_is_that_of_its_device(kit: Any) -> None:
+    said = [kit.Said(0, n, fact="identity-hf-process", captures={"local_rank": str(n), "gpu": str(n)}) for n in (0, 1)]
+    said += [
+        kit.Said(1, n, fact="identity-hf-process", captures={"local_rank": str(n + 2), "gpu": str(n)}) for n in (0, 1)
+    ]
+    said += [kit.Said(0, 9, captures={"world_size": "4"})]
+    got = kit.run(["n1/train.log", "n2/train.log"], said)
+    assert {(one.rank, one.host) for _, one in got.identities if one.rank is not None} == {
+        (0, "n1"), (1, "n1"), (2, "n2"), (3, "n2"),
+    }  # fmt: skip

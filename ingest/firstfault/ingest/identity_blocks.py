@@ -45,7 +45,7 @@ def blocks_of(
     `least` is what the highest local rank asks for.
     """
     known = {host: found for host, found in ranks.items() if found}
-    size = _size(known, len(known.keys() | idle), said_sizes, world, least)
+    size = _size(known, len(known.keys() | idle | node_ranks.keys()), said_sizes, world, least, len(node_ranks) > 1)
     if size is None:
         return Blocks()
     starts = {host: min(found) // size * size for host, found in sorted(known.items())}
@@ -64,13 +64,17 @@ def blocks_of(
     return Blocks(size, starts)
 
 
-def _size(known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world: int | None, least: int) -> int | None:
+def _size(
+    known: Mapping[str, set[int]], hosts: int, said_sizes: set[int], world: int | None, least: int, numbered: bool
+) -> int | None:
     """Ranks of a host: as said, as full hosts show, as the world divides, or the power of two that seats all ranks."""
     span = max((max(found) - min(found) + 1 for found in known.values()), default=1)
     if said_sizes:
         candidates = sorted(said_sizes)
     elif len(known) < 2:
-        return None
+        even = world // hosts if world is not None and hosts and world % hosts == 0 else None
+        full = any(len(found) == even for found in known.values()) and hosts > 1
+        candidates = [even] if even is not None and (numbered or full) else []
     else:
         candidates = []
         if all(len(found) == span for found in known.values()):

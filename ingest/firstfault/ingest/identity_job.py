@@ -149,7 +149,7 @@ class Job:
         if rank is None:
             rank = source.rank
         if rank is not None and local is None:
-            local = source.local_rank if rank == source.rank else self._maps.rank_local.best_int(rank)
+            local = source.local_rank if rank == source.rank else self._maps.local_of_rank(rank)
         if host is None and key.task is not None:
             host = self._maps.host_of_task(key.task)
         if rank is not None and host is None and len(self._hosts_in_attempts(s, rank)) < 2:
@@ -192,6 +192,8 @@ class Job:
             rank = one.rank
             if rank is None and one.task is not None and self._maps.task_is_rank:
                 rank = one.task
+            if rank is None and one.own and one.local_rank is not None:
+                rank = self._maps.rank_of_local(one.source_id, one.host or one.said_host, one.local_rank)
             host = one.host
             if host is None and one.speaks_for_node:
                 host = one.said_host or self._hosts.of(one.source_id)
@@ -241,7 +243,8 @@ class Job:
             found = self.resolve(key)
             rank = key.rank if key.rank is not None else found.rank if key.task is not None else None
             if rank is not None:
-                yield DumpIdentity(key.first, "prefix", rank=rank, host=found.host, pid=key.pid)
+                local = found.local_rank
+                yield DumpIdentity(key.first, "prefix", rank=rank, host=found.host, local_rank=local, pid=key.pid)
 
     def _inferred(self) -> Iterator[tuple[int, DumpIdentity]]:
         """Ranks that nothing names, on hosts whose first rank and size are known."""

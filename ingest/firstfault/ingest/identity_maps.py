@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from firstfault.ingest.identity_blocks import Blocks, blocks_of
 from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_families import ranks_of_files
+from firstfault.ingest.identity_hosts import NUMBERED
 from firstfault.ingest.identity_ranks import Votes, offsets
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
 from firstfault.ingest.identity_statements import Statement
@@ -40,11 +41,16 @@ class RankMaps:
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
         self._placed, self.pid_host = Votes(), Votes()
         self._all_pods = {one.pod for one in seen.statements} | {claims.pod for claims in seen.claims.values()}
+        sizes = {one.local_world for one in seen.statements if one.local_world}
+        self.local_world = min(sizes) if len(sizes) == 1 else None
+        self._alone = {s: pair for s in seen.order if (pair := _own_numbers(seen.own.get(s, ()))) is not None}
         self.task_is_rank = self._tasks()
         self.one_node = self._one_node()
         for one in seen.statements:
             self._take(one)
         self._take_headers()
+        for rank, local in self._alone.values():
+            self.rank_local.count(rank, local, "start-line")
         self._spoken = {s: self._ranks_spoken(s) for s in seen.order}
         alone = {next(iter(spoken)) for spoken in self._spoken.values() if len(spoken) == 1}
         self._file_for_each = world is not None and 1 < world <= len(alone) and alone >= set(range(world))
@@ -76,8 +82,7 @@ class RankMaps:
         rank = self._rank.get(source_id)
         if claimed is not None or rank is None:
             return claimed
-        found = self.rank_local.best_int(rank)
-        return found if found is not None else rank if self.one_node else None
+        return self.local_of_rank(rank)
 
     def node_rank_of(self, source_id: int) -> int | None:
         """The rank of the node that a source belongs to."""
@@ -98,6 +103,14 @@ class RankMaps:
         return f"{pod.rpartition('-worker-')[0]}-master-0" in self._all_pods
 
     # look-ups
+
+    def local_of_rank(self, rank: int) -> int | None:
+        """The local rank of a rank; on the one machine of a job the rank itself, else its place in its block."""
+        found = self.rank_local.best_int(rank)
+        if found is not None or self.one_node:
+            return rank if found is None else found
+        even = self.local_world is not None and self.world is not None and self.world % self.local_world == 0
+        return rank % self.local_world if even and self.local_world else None
 
     def rank_of_pid(self, source_id: int, host: str | None, pid: int) -> int | None:
         """The rank of a process."""
@@ -178,6 +191,9 @@ class RankMaps:
                 disagree += said != rank
         if agree or disagree:
             return agree > disagree
+        named = {claims.task for claims in seen.claims.values() if claims.task is not None}
+        if self.world is not None and self.world > 1 and named == set(range(self.world)):
+            return True
         if any(LAUNCHERS.search(one.head) for one in seen.sources.values()):
             return False
         if self.world is not None:
@@ -192,6 +208,8 @@ class RankMaps:
         if any((one.node_rank or 0) > 0 or (one.nodes or 0) > 1 for one in statements):
             return False
         if any(one.rank != one.local_rank for one in statements if one.rank is not None and one.local_rank is not None):
+            return False
+        if any(rank != local for rank, local in self._alone.values()):
             return False
         if len(self._machines()) > 1 or self._hosts.remote:
             return False
@@ -284,6 +302,9 @@ class RankMaps:
             if rank is not None and (host := self.rank_host.best_str(rank)) is not None:
                 found[s] = host
         self._hosts.correct(found)
+        own = [s for s in self._family if s in self._hosts.guessed]
+        if (self.local_world or 0) > 1 and len({self._hosts.guessed[s] for s in own}) == self.world:
+            self._hosts.forget(own)
 
     def _ranks_spoken(self, s: int) -> frozenset[int]:
         found = {one.rank for one in self._seen.own.get(s, ()) if one.rank is not None}
@@ -418,11 +439,14 @@ class RankMaps:
         for key in self.node_rank.keys():  # noqa: SIM118
             if isinstance(key, tuple) and key[0] == "host" and (found := self.node_rank.sure_int(key)) is not None:
                 node_ranks.setdefault(str(key[1]), found)
-        sizes = {one.local_world for one in self._seen.statements if one.local_world}
+        for host, number in self._numbered_hosts().items():
+            node_ranks.setdefault(host, number)
         idle = self._hosts.named(node_logs=False) | set(self._pods(ranks))
         placed = [self.rank_local.best_int(rank) for found in ranks.values() for rank in found]
         least = max((local for local in placed if local is not None), default=0) + 1
-        blocks = blocks_of(ranks, node_ranks, idle, sizes if len(sizes) == 1 else set(), self.world, least)
+        blocks = blocks_of(
+            ranks, node_ranks, idle, {self.local_world} if self.local_world else set(), self.world, least
+        )
         for host in sorted(blocks.starts):
             for rank in blocks.ranks_of(host):
                 local = blocks.local_rank(host, rank)
@@ -434,6 +458,18 @@ class RankMaps:
                     self._inferred.append((rank, host, local))
         return blocks
 
+    def _numbered_hosts(self) -> dict[str, int]:
+        """Hosts that are called by the numbers of all nodes from 0 on (`node0`, `node1`), and only by paths."""
+        guesses = {self._hosts.guessed[s] for s in self._hosts.guessed if self._hosts.of(s) is not None}
+        found = {match["number"]: match for guess in guesses if (match := NUMBERED.match(guess))}
+        numbers = sorted(int(number) for number in found)
+        stems = {match["stem"] for match in found.values()}
+        whole = len(numbers) > 1 and len(found) == len(guesses) and numbers == list(range(len(numbers)))
+        named = self._hosts.named(node_logs=False)
+        if not whole or len(stems) > 1 or named - guesses or (self.world or 0) % len(numbers):
+            return {}
+        return {match[0]: int(number) for number, match in found.items()}
+
     def _pods(self, known: Mapping[str, set[int]]) -> Iterator[str]:
         """Pods of a job of which some pods are known to carry ranks, told by the beginning of their names."""
         begins = {match["job"] for host in known if (match := POD_NAME.match(host))}
@@ -444,3 +480,10 @@ class RankMaps:
 
     def _node_keys(self) -> Sequence[tuple[Node, int]]:
         return [key for key in self.node_local.keys() if isinstance(key, tuple)]  # noqa: SIM118
+
+
+def _own_numbers(statements: Sequence[Statement]) -> tuple[int, int] | None:
+    """Rank and local rank that one process says of itself, maybe in different lines of its log."""
+    ranks = {one.rank for one in statements if one.rank is not None}
+    locals_ = {one.local_rank for one in statements if one.local_rank is not None}
+    return (ranks.pop(), locals_.pop()) if len(ranks) == len(locals_) == 1 else None

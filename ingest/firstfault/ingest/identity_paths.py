@@ -56,7 +56,7 @@ NUMBERED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rank", re.compile(r"global[_-]?rank[_\-.=]?0*(\d{1,7})", re.I)),
     ("local_rank", re.compile(r"local[_-]?rank[_\-.=]?0*(\d{1,5})", re.I)),
     ("node_rank", re.compile(r"node[_-]?rank[_\-.=]?0*(\d{1,6})", re.I)),
-    ("rank", re.compile(r"(?:^|[^a-z])rank[_\-.=]?0*(\d{1,7})(?!\d)", re.I)),
+    ("rank", re.compile(r"(?:^|(?<!local)(?<!node)(?<!group)[^a-z])rank[_\-.=]?0*(\d{1,7})(?!\d)", re.I)),
     ("task", re.compile(r"(?:^|[^a-z])(?:task|proc|procid|process)[_\-.=]?0*(\d{1,7})(?!\d)", re.I)),
 )
 SUBMITIT = re.compile(r"^(?P<job>\d{2,12})_(?P<task>\d{1,7})_log\.(?P<stream>out|err)$")
@@ -67,6 +67,10 @@ HOST_TASK = re.compile(
 )
 JOB_TASK = re.compile(
     r"^[A-Za-z][\w.]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.](?P<task>\d{1,7})\.(?:out|err|log|txt)$"
+)
+JOB_NODE_TASK = re.compile(
+    r"^[A-Za-z][\w.]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.](?P<node>\d{1,5})[-_.](?P<task>\d{1,7})"
+    r"\.(?:out|err|log|txt)$"
 )
 INDEXED = re.compile(r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
 DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>\d{1,3})(?:\.\w+)?$", re.I)
@@ -124,9 +128,11 @@ GENERIC = SUBJECT | frozenset({
 
 NOT_A_HOST = re.compile(
     r"^(?:\d+|attempt[_-]?\d+|rank[_.-]?\d+|gpu[_-]?\d|task[_-]?\d+|step[_-]?\d+|epoch[_-]?\d+|ckpt.*|checkpoint.*|v\d+|run[_-]?\d+"
-    r"|exp[_-]?\d+|job[_-]?\d+|(?:eth|eno|ens|enp|bond|mlx\d_|hsn|docker)\d\w*|ib\d|lo|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
+    r"|(?:exp|job|stage|phase|fold|seed|trial|part|split|iter|r|w)[_-]?\d+|(?:eth|eno|ens|enp|bond|mlx\d_|hsn|docker)\d\w*|ib\d|lo|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
     re.I,
 )
+HOST_LIKE = re.compile(r"^(?:host|trainer|machine|server)[-_]?\d{1,6}$", re.I)
+"""Names that only say that this is one of several machines."""
 EXTENSIONS = re.compile(r"\.(?:log|txt|out|err|json|csv|gz|zst|xz|bz2|stdout|stderr|dump|\d{1,3}|\d{8}-\d{6})$", re.I)
 
 
@@ -214,6 +220,10 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
         found["task"] = int(match["task"])
         hosts.extend(name for name in (match.groupdict().get("host"),) if name)
         return
+    if "pod" not in text and (match := JOB_NODE_TASK.match(base)):
+        text["jobid"] = match["job"]
+        found["node_rank"], found["task"] = int(match["node"]), int(match["task"])
+        return
     if match := NCCL_FILE.match(base) or INSPECTOR_FILE.match(base):
         hosts.append(match["host"])
         found["pid"] = int(match["pid"])
@@ -243,9 +253,15 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
 
 def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> Iterable[str]:
     """Names in the path that may be hosts: what the stem of the file leaves, then the folders from the inside out."""
-    if not pod and not ranked and not SLURM_JOB.match(base) and not SUBMITIT.match(base) and not SLURM_TASK.match(base):
-        for name in _name_parts(ADDRESS.sub("", stem_of(base))):
+    plain = not any(one.match(base) for one in (SLURM_JOB, SUBMITIT, SLURM_TASK, JOB_TASK, JOB_NODE_TASK))
+    if not pod and plain:
+        stem = ADDRESS.sub("", stem_of(base))
+        for _, pattern in NUMBERED if ranked else ():
+            stem = pattern.sub("_", stem)
+        for name in _name_parts(stem):
             yield from _without_numbers(name)
+    if not pod and HOST_LIKE.match(stem_of(base)):
+        yield stem_of(base)
     for part in reversed(parts[:-1]):
         if NOT_A_HOST.match(part) or part.lower() in GENERIC or MKDTEMP.match(part):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -11,7 +11,7 @@ import polars as pl
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
-from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of
+from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of, stem_of
 from firstfault.ingest.identity_statements import TABLES, Statement, is_address
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
@@ -140,6 +140,12 @@ class SourceHosts:
             if s in found:
                 self._host[s] = found[s]
             elif shape_of(guess) in wrong:
+                self._host[s] = None
+
+    def forget(self, sources: Iterable[int]) -> None:
+        """Guesses out of the name of a file that turned out to be the number of a rank."""
+        for s in sources:
+            if self.guessed[s] in stem_of(self._seen.sources[s].path.rpartition("/")[2]):
                 self._host[s] = None
 
     def named(self, node_logs: bool) -> set[str]:

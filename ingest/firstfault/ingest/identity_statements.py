@@ -27,6 +27,8 @@ LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"}
 """Facts whose `count` is the number of processes of a node."""
 HOSTFILE = "identity-hostfile"
 ELASTIC_RESULT = "identity-elastic-result"
+HF_PROCESS = "identity-hf-process"
+"""Its number is the local rank where it is that of the device, too; other trainers print the rank in the same words."""
 TEXT_LIMIT = 4096
 
 
@@ -264,6 +266,8 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
             base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")
         )
         return
+    if row.fact == HF_PROCESS and captures.get("local_rank") != captures.get("gpu"):
+        captures = {**captures, "rank": captures.get("rank") or captures.get("local_rank") or "", "local_rank": ""}
     if row.fact in LOCAL_WORLDS:
         base = replace(base, local_world=_small(captures, "count"))
         if "node_rank" not in captures:
