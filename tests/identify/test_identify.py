@@ -184,7 +184,7 @@ def test_a_task_is_a_rank_only_if_nothing_speaks_against_it() -> None:
     ranks = [Said(n, 1, captures={"rank": str(n), "world_size": "2", "host": "s1"}) for n in range(2)]
     got = run([*paths, "slurm-77.err"], [*ranks, Said(2, 4, captures={"host": "s1", "task": "1"}, event="exit")])
     assert [got.sources[n].rank for n in range(2)] == [0, 1]
-    assert got.about(Said(2, 4, captures={"host": "s1", "task": "1"}, event="exit")) == (1, None, "s1")
+    assert got.about(Said(2, 4, captures={"host": "s1", "task": "1"}, event="exit")) == (1, 1, "s1")
 
     nodes = [Said(n, 1, captures={"rank": str(4 * n), "world_size": "8", "local_rank": "0"}) for n in range(2)]
     got = run(paths, nodes)

@@ -144,7 +144,7 @@ class Job:
             rank = self._maps.rank_of_pid(s, host, key.pid)
         if rank is None and local is not None:
             rank = self._maps.rank_of_local(s, host, local)
-        if rank is None and key.task is not None and self._maps.task_is_rank:
+        if rank is None and key.task is not None and self._maps.layout.task_is_rank:
             rank = key.task
         if rank is None:
             rank = source.rank
@@ -179,10 +179,10 @@ class Job:
             rank = self._maps.rank_of_local(signal.source_id, host, local)
         if rank is None and pid is not None:
             rank = self._maps.rank_of_pid(signal.source_id, host, pid)
-        if rank is None and len(tasks) == 1 and self._maps.task_is_rank:
+        if rank is None and len(tasks) == 1 and self._maps.layout.task_is_rank:
             rank = tasks[0]
         if rank is not None:
-            local = local if local is not None else self._maps.rank_local.best_int(rank)
+            local = local if local is not None else self._maps.local_of_rank(rank)
             host = self._maps.host_of(rank) or host
         return rank, local, host
 
@@ -190,7 +190,7 @@ class Job:
         """Rows of `identities`: statements, claims of paths, what headers show, second names, what was inferred."""
         for one in self._seen.statements:
             rank = one.rank
-            if rank is None and one.task is not None and self._maps.task_is_rank:
+            if rank is None and one.task is not None and self._maps.layout.task_is_rank:
                 rank = one.task
             if rank is None and one.own and one.local_rank is not None:
                 rank = self._maps.rank_of_local(one.source_id, one.host or one.said_host, one.local_rank)
