@@ -110,6 +110,17 @@ def test_a_fault_before_the_run_is_stale() -> None:
     assert job.accused() == ("process-segfault", (3,), ("b",))
 
 
+def test_a_fault_of_a_device_whose_rank_completed_is_no_failure() -> None:
+    """A line with uptime only, of which nothing tells when it was; r1 of that device says that it is done."""
+    job = Job(a=2, b=2)
+    for log in job.ranks(3):
+        log.steps(8).done(at=9)
+    job.kernel("a").xid(79, at=8.9, bus_id=job.bus(1))
+    found = job.judge()
+    fault = next(one for one in (*found.ranked.open, *found.ranked.explained) if one.rule == "device-fault")
+    assert not any("shows it" in reason for reason in fault.for_)
+
+
 # schedulers
 
 

@@ -82,7 +82,78 @@ def test_steps_in_another_log_of_the_rank_count_by_its_clock() -> None:
     assert (len(state.own), len(state.survived)) == (0, 1)
 
 
+def test_the_steps_of_the_job_show_that_all_its_ranks_went_on() -> None:
+    """Rank 3 prints no steps, but a traceback at 3.2; the others print steps until 20: they have them only with it."""
+    job = Job(a=2, b=2)
+    for rank in (0, 1, 2):
+        job.rank(rank).steps(20)
+    job.rank(3).say("begins", at=0.5).error("python-exception", at=3.2)
+    state = job.judge().view.states[3]
+    assert (len(state.own), len(state.survived)) == (0, 1)
+
+
+def test_two_more_steps_of_the_job_show_nothing() -> None:
+    """The others may end what is under way."""
+    job = Job(a=2, b=2)
+    for rank in (0, 1, 2):
+        job.rank(rank).steps(20)
+    job.rank(3).say("begins", at=0.5).error("python-exception", at=18.5)
+    state = job.judge().view.states[3]
+    assert (len(state.own), len(state.survived)) == (1, 0)
+
+
+def test_a_word_of_completion_behind_an_error_shows_it() -> None:
+    job = Job(a=2)
+    job.rank(0).steps(8)
+    job.rank(1).error("python-exception", at=3.2).done(at=9)
+    assert len(job.judge().view.states[1].survived) == 1
+
+
+def test_a_wait_that_was_begun_after_an_error_shows_it() -> None:
+    """
+    r1  ! at 3   [#9 from 10 ......... 600 s] time-out at 610
+    """
+    job = Job(a=4)
+    for rank in range(4):
+        log = job.rank(rank).say("begins", at=0.5)
+        if rank == 1:
+            log.error("data-missing", at=3)
+        if rank in (1, 2):
+            log.timeout(9, at=610, waited=600)
+    assert len(job.judge().view.states[1].survived) == 1
+
+
+def test_who_came_to_the_common_wait_did_not_fail_before_it() -> None:
+    """
+    r0-2  [#9 ......... 600 s] time-out; in the log of r1 stands a traceback without a time
+    r3    [#9, another size ...]
+    """
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.say("begins", at=0.5)
+    job.rank(1).error("python-exception", at=None)
+    for log in job.ranks():
+        log.timeout(9, at=610, numel=7 if log.rank == 3 else 8)
+    assert job.accused() == ("collective-desync", (3,), ("b",))
+
+
 # secondary errors
+
+
+def test_an_error_behind_the_launchers_kill_in_a_merged_log_is_secondary() -> None:
+    """
+    a.log  r1 exited with 1 | SIGTERM to r0 | traceback of r0, without a time
+    """
+    job = Job(a=2, b=2)
+    for rank in (2, 3):
+        job.rank(rank).steps(8).lost("a", at=9.5)
+    log = job.merged("a")
+    for step in range(1, 9):
+        log.step(step, step, rank=0).step(step, step + 0.01, rank=1)
+    log.kill(0, at=9).error("data-missing", at=None, rank=0)
+    log.exit(1, 1, at=9.5)
+    state = job.judge().view.states[0]
+    assert (len(state.own), len(state.secondary)) == (0, 1)
 
 
 @pytest.mark.parametrize("own_first", [True, False])

@@ -67,7 +67,7 @@ def _suffers(view: View, rank: int) -> bool:
     state = view.states.get(rank)
     if state is None:
         return False
-    return bool(state.own) or not state.derived or state.exit_code in (-9, -7, -11)
+    return bool(state.own) or not (state.derived or state.completed) or state.exit_code in (-9, -7, -11)
 
 
 def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
@@ -459,8 +459,14 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
                 told[host].append(signal)
     hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
     spared = hosts - set(told)
+    # a launcher whose log is not here may have been told as well
+    speaking = {one.host for one in view.exits if one.host} | {
+        view.names.canonical(source.host)
+        for source in view.timeline.sources.values()
+        if source.host and source.kind in ("launcher", "node")
+    }
     for host, signals in sorted(told.items()):
-        alone = len(told) == 1 and bool(spared)
+        alone = len(told) == 1 and bool(spared) and spared <= speaking
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         yield Candidate(
             rule="unauthored-signal",

@@ -71,17 +71,20 @@ def _absentees(
 
 def absent_by_counters(view: View) -> Iterator[Candidate]:
     """Ranks whose own counters, or whose flight recorder, show that they never enqueued what the others wait in."""
+    blocked = chains(view)
     for one in view.collectives:
-        if not one.absent or not one.waiters:
+        # who waits in another operation is behind: it waits for somebody itself
+        absent = {rank: signal for rank, signal in one.absent.items() if blocked.get(rank, one) is one}
+        if not absent or not one.waiters:
             continue
         members = one.group.members or frozenset({*one.absent, *one.waiters})
-        ranks = tuple(sorted(one.absent))
+        ranks = tuple(sorted(absent))
         rule = "absent" if len(ranks) <= max(1, len(members) // 2) else "behind"
-        recorded = all(signal.source.kind == "flight-recorder" for signal in one.absent.values())
+        recorded = all(signal.source.kind == "flight-recorder" for signal in absent.values())
         candidate = _absentees(
             view, rule, ranks, BASE["nothing-enqueued"] if recorded and rule == "absent" else BASE[rule]
         )
-        for rank, signal in sorted(one.absent.items())[:4]:
+        for rank, signal in sorted(absent.items())[:4]:
             candidate.signals.insert(
                 0,
                 (
@@ -255,9 +258,14 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
     if not state.killed:
         return 1 if state.exit_code == 0 else 0
     kill = next((one.signal for one in state.exits if one.killed), None)
+    logged = view.logged()
+    few = sum(one.silent for one in logged) <= max(1, len(logged) // 8)
     for other in echoing:
+        # of a death NCCL tells only those that have a socket to it: where several are silent, they had nothing to say
+        if not few and not other.timeouts and any((one.entry or "").startswith("nccl") for one in other.derived):
+            continue
         for signal in other.derived[:3]:
-            gap = view.times.same_clock_gap(signal, kill) if kill else None
+            gap = view.times.same_clock_gap(signal, kill) if kill and signal.own_stamp else None
             if gap is None and kill is not None:
                 said, ended = view.times.of(signal), view.times.of(kill)
                 gap = ended.ns - said.ns - ended.bound_ns - said.bound_ns if said and ended else None

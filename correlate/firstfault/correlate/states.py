@@ -15,6 +15,7 @@ from firstfault.correlate.exits import Exit
 from firstfault.correlate.load import Timeline
 from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal, Source
 from firstfault.correlate.names import Names
+from firstfault.correlate.survival import Survival
 from firstfault.correlate.times import Times
 
 _FRAME_KINDS = frozenset({"launcher", "scheduler", "kernel", "kubelet", "events", "status", "gpu-state", "raylet"})
@@ -144,49 +145,6 @@ def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
     return fallback and is_own_error(signal) and (signal.source.id, signal.line) in echo_lines
 
 
-def _survivors(
-    timeline: Timeline, times: Times
-) -> tuple[dict[tuple[int, int | None], Progress], dict[int, list[Progress]]]:
-    by_source: dict[tuple[int, int | None], Progress] = {}
-    by_rank: dict[int, list[Progress]] = defaultdict(list)
-    for one in timeline.progress:
-        by_source[(one.source.id, one.rank)] = one
-        if one.rank is not None:
-            by_rank[one.rank].append(one)
-    return by_source, by_rank
-
-
-def lived_on(
-    signal: Signal,
-    rank: int | None,
-    by_source: dict[tuple[int, int | None], Progress],
-    by_rank: dict[int, list[Progress]],
-    times: Times,
-    later_steps: dict[int, tuple[int, int]],
-) -> bool:
-    """Whether the process made progress after an error: later step lines in the same log, or later by its own clock.
-
-    In a log that several ranks or both streams share, lines of one rank may change places by a step or two.
-    """
-    own, every = later_steps.get(signal.id, (0, 0))
-    if rank is not None:
-        needed = 1 if signal.source.kind == "rank" else 3
-        if own >= needed:
-            return True
-        when = times.of(signal) if signal.own_stamp else None
-        if when is not None:
-            for other in by_rank.get(rank, ()):
-                if other.attempt != signal.attempt or other.stamp_ns is None or other.source is signal.source:
-                    continue
-                moment = times.of_source(other.source, other.stamp_ns)
-                if moment is not None and moment.ns > when.ns + 5_000_000_000:
-                    return True
-        if (signal.source.id, rank) in by_source:
-            return False
-    # one rank speaks for all: a dead rank lets the others finish the steps already under way, not three more
-    return every >= 3
-
-
 def build_states(
     timeline: Timeline,
     names: Names,
@@ -216,7 +174,7 @@ def build_states(
             for number in one.ranks:
                 if number in states:
                     states[number].exits.append(one)
-    by_source, by_rank = _survivors(timeline, times)
+    survival = Survival(timeline, times, attempt, later_steps)
     echo_lines = {(signal.source.id, signal.line) for signal in timeline.signals if is_echo(signal)}
     echoed: dict[tuple[int, int], int] = {}
     for signal in timeline.signals:
@@ -231,10 +189,54 @@ def build_states(
         elif is_plain_echo(signal, echo_lines):
             continue
         elif is_own_error(signal) or is_echo(signal):
-            _take_error(state, signal, lived_on(signal, rank, by_source, by_rank, times, later_steps), echoed)
+            _take_error(state, signal, survival.of(signal, rank), echoed)
+    reached = _reached_the_wait(states)
     for state in states.values():
         _end_by_last_error(state)
+        _set_apart(state, state.rank in reached, states, times)
     return states
+
+
+def _reached_the_wait(states: dict[int, RankState]) -> set[int]:
+    """Ranks that waited to the limit in the same operation as most: whatever they raised, they had come that far."""
+    waits: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for state in states.values():
+        for signal in state.timeouts:
+            if "seq" in signal.captures:
+                waits[(signal.captures.get("op", ""), signal.captures["seq"])].add(state.rank)
+    return {rank for ranks in waits.values() if len(ranks) > len(states) / 2 for rank in ranks}
+
+
+def _set_apart(state: RankState, reached: bool, states: dict[int, RankState], times: Times) -> None:
+    """Move exceptions that cannot have begun it: of a rank that came to the common wait, or that was being ended."""
+    if not state.own:
+        return
+    kills = [one.signal for one in state.exits if one.killed]
+    others = [other for other in states.values() if other.host == state.host and other is not state]
+    # the launcher saw another child fail that had lost nobody: then this one was ended because of it
+    spoiled = state.killed and any(
+        not other.derived and any(one.code not in (None, 0, -6) and not one.killed for one in other.exits)
+        for other in others
+    )
+    kept = []
+    for signal in state.own:
+        fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
+        plain = signal.event in (Event.EXCEPTION, Event.INIT_FAILURE, Event.IO_ERROR, Event.NUMERIC)
+        if reached and plain:
+            state.survived.append(signal)
+        elif any(_after(kill, signal, times) for kill in kills) or (spoiled and fallback and plain):
+            state.secondary.append(signal)
+        else:
+            kept.append(signal)
+    state.own = kept
+
+
+def _after(kill: Signal, error: Signal, times: Times) -> bool:
+    """Whether an error came after the launcher's kill, in one log or by one clock."""
+    if kill.source is error.source:
+        return kill.line < error.first_line
+    gap = times.same_clock_gap(kill, error) if kill.own_stamp and error.own_stamp else None
+    return gap is not None and gap > max(kill.res_ns, error.res_ns)
 
 
 def _end_by_last_error(state: RankState) -> None:
