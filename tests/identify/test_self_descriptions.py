@@ -94,3 +94,14 @@ def test_the_process_rank_of_an_example_script_is_that_of_its_device(kit: Any) -
     assert {(one.rank, one.host) for _, one in got.identities if one.rank is not None} == {
         (0, "n1"), (1, "n1"), (2, "n2"), (3, "n2"),
     }  # fmt: skip
+
+
+def test_a_size_beside_other_values_counts_where_nothing_else_states_one(kit: Any) -> None:
+    def sizes(*said: Any) -> set[int]:
+        return {row.world_size for _, row in kit.run(["run.out"], said).identities if row.world_size is not None}
+
+    named = kit.Said(0, 1, captures={"world_size": "2"}, fact="identity-world-named")
+    tags = [kit.Said(0, n + 2, captures={"rank": str(n)}) for n in range(2)]
+    assert sizes(named, *tags) == {2}
+    assert sizes(named, kit.Said(0, 9, captures={"rank": "3"})) == set()
+    assert sizes(named, named, kit.Said(0, 9, captures={"rank": "1", "world_size": "4"})) == {4}

@@ -188,17 +188,22 @@ class Job:
 
     def rows(self) -> Iterator[tuple[int, DumpIdentity]]:
         """Rows of `identities`: statements, claims of paths, what headers show, second names, what was inferred."""
-        for one in self._seen.statements:
+        said = [one for one in self._seen.statements if one.how != "size-named"]
+        if self.world is not None and not any(one.world_size == self.world for one in said):
+            yield self.order[0], DumpIdentity(1, "inferred", world_size=self.world)
+        for one in said:
             rank = one.rank
             if rank is None and one.task is not None and self._maps.layout.task_is_rank:
                 rank = one.task
             if rank is None and one.own and one.local_rank is not None:
                 rank = self._maps.rank_of_local(one.source_id, one.host or one.said_host, one.local_rank)
-            host = one.host
+            host, local = one.host, one.local_rank
             if host is None and one.speaks_for_node:
                 host = one.said_host or self._hosts.of(one.source_id)
+            if local is None and rank is not None:
+                local = self._maps.local_of_rank(rank)
             row = DumpIdentity(
-                one.line, one.how, rank, one.attempt, host, one.local_rank, one.node_rank, one.pid, one.gpu, one.bus_id,
+                one.line, one.how, rank, one.attempt, host, local, one.node_rank, one.pid, one.gpu, one.bus_id,
                 one.address, one.pod, one.alias, one.comm, one.comm_rank, one.comm_size, one.world_size,
             )  # fmt: skip
             if any(

@@ -63,14 +63,14 @@ class Votes:
 
 def world_size(statements: Sequence[Statement], seen_ranks: Iterable[int], restarts: bool) -> int | None:
     """The number of ranks of the job: what start lines state, else the largest communicator that can be the world."""
-    stated: Counter[int] = Counter()
+    stated, named = Counter[int](), Counter[int]()
     for one in statements:
         if one.world_size and one.world_size > 0:
-            stated[one.world_size] += 1
+            (named if one.how == "size-named" else stated)[one.world_size] += 1
     floor = max(seen_ranks, default=-1) + 1
-    fitting = [size for size in stated if size >= floor]
-    if fitting:
-        return max(fitting, key=lambda size: (stated[size], size))
+    for votes in (stated, named):
+        if fitting := [size for size in votes if size >= floor]:
+            return max(fitting, key=lambda size: (votes[size], size))
     sizes = {one.comm_size for one in statements if one.comm_size}
     for size in sorted(sizes, reverse=True):
         members = [one for one in statements if one.comm_size == size]

@@ -26,6 +26,8 @@ RESTARTS = "start-restart-count"
 LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"})
 """Facts whose `count` is the number of processes of a node."""
 HOSTFILE = "identity-hostfile"
+WORLD_NAMED = "identity-world-named"
+"""Its size counts only where nothing else states one: other groups have a `world_size`, too."""
 ELASTIC_RESULT = "identity-elastic-result"
 HF_PROCESS = "identity-hf-process"
 """Its number is the local rank where it is that of the device, too; other trainers print the rank in the same words."""
@@ -265,6 +267,9 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         yield replace(
             base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")
         )
+        return
+    elif row.fact == WORLD_NAMED:
+        yield replace(base, how="size-named", own=False, world_size=_small(captures, "world_size"))
         return
     if row.fact == HF_PROCESS and captures.get("local_rank") != captures.get("gpu"):
         captures = {**captures, "rank": captures.get("rank") or captures.get("local_rank") or "", "local_rank": ""}
