@@ -110,15 +110,28 @@ def test_a_fault_before_the_run_is_stale() -> None:
     assert job.accused() == ("process-segfault", (3,), ("b",))
 
 
-def test_a_fault_of_a_device_whose_rank_completed_is_no_failure() -> None:
-    """A line with uptime only, of which nothing tells when it was; r1 of that device says that it is done."""
+def undated(job: Job, host: str, rank: int) -> None:
+    """Xid 79 in a kernel log that shows the uptime only."""
+    job.kernel(host).xid(79, at=8.9, bus_id=job.bus(rank))
+    job.signals[-1]["kind"] = "monotonic"
+
+
+def test_an_undated_fault_of_a_device_whose_rank_completed_is_no_failure() -> None:
     job = Job(a=2, b=2)
     for log in job.ranks(3):
         log.steps(8).done(at=9)
-    job.kernel("a").xid(79, at=8.9, bus_id=job.bus(1))
-    found = job.judge()
-    fault = next(one for one in (*found.ranked.open, *found.ranked.explained) if one.rule == "device-fault")
-    assert not any("shows it" in reason for reason in fault.for_)
+    undated(job, "a", 1)
+    assert job.best() is None
+
+
+def test_an_undated_fault_counts_where_its_rank_fell_silent() -> None:
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    for rank in (0, 2, 3):
+        job.rank(rank).timeout(9, at=610, enqueued=9, completed=8)
+    undated(job, "a", 1)
+    assert job.accused() == ("gpu-fell-off-bus", (1,), ("a",))
 
 
 # schedulers
@@ -229,6 +242,15 @@ def test_a_link_that_says_so_itself_is_the_root() -> None:
             "peer-loss", "ib-wc-12", "ib-completion-error", "ambiguous", at=30, peer=job.address("b"), status=12
         )
     assert job.accused() == ("ib-link-failure", (), ("b",))
+
+
+def test_a_port_that_goes_down_for_a_moment_breaks_nothing_by_itself() -> None:
+    """A port of a flaps; r3 on b never came, and no connection was lost."""
+    job = Job(a=2, b=2)
+    for log in job.ranks(3):
+        log.steps(8).timeout(9, at=610, enqueued=9, completed=8)
+    job.kernel("a").signal("link-fault", "mlx5-link-down", "ib-link-failure", "ambiguous", at=5, ifname="ens1")
+    assert job.best() is None
 
 
 def test_a_server_that_stalls_several_hosts_blames_no_host() -> None:

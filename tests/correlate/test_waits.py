@@ -111,6 +111,21 @@ def test_what_a_silent_rank_began_last_is_shown() -> None:
     assert any("last thing that rank 3 says it began" in why for _, why in found.signals)
 
 
+def test_an_inherited_time_does_not_prove_that_a_rank_was_still_there() -> None:
+    """
+    a  r0 loses b, in a line without a time, somewhere after step 8
+    b  r2 died at 9, unlogged by name; r3 is ended at 20 and had said nothing
+    """
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    for rank in (0, 1):
+        job.rank(rank).lost("b", at=None)
+    job.launcher("b").exit(2, 1, at=19.9).kill(3, at=20)
+    found = job.best()
+    assert found is None or found.ranks != (3,)
+
+
 # odd
 
 
@@ -231,6 +246,18 @@ def test_a_rank_that_waits_for_the_culprit_elsewhere_is_not_accused() -> None:
     found = job.accused()
     assert found == ("collective-rank-absent", (3,), ("b",))
     assert ("collective:ALLREDUCE #5 of dp", "member-elsewhere", "collective:ALLREDUCE #3 of tp") not in job.edges()
+
+
+def test_the_first_line_of_a_watchdog_names_no_group() -> None:
+    """'[Rank 0] Watchdog caught ...' of a pair; the line behind it names the group of the same operation."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    job.rank(2).timeout(3, at=610, op="ALLGATHER")
+    job.rank(2).timeout(3, at=610, op="ALLGATHER", group="tp", enqueued=3, completed=2)
+    found = job.judge().view
+    assert [one.label for one in found.collectives] == ["ALLGATHER #3 of tp"]
+    assert found.groups.keys() == {"tp"}
 
 
 # stragglers

@@ -444,7 +444,7 @@ class Job:
             "class": one["cls"],
             "host": log.host,
             "stamp_ns": near,
-            "stamp_kind": "full" if near is not None else None,
+            "stamp_kind": one.get("kind", "full") if near is not None else None,
             "stamp_res_ns": round(one["res"] * SECOND),
             "stamp_own": one["own"],
             "captures": list(one["captures"].items()),

@@ -77,8 +77,10 @@ def read_collectives(
     members = _members(signals, names)
     groups: dict[str, Group] = {}
 
+    named = _named_waits(signals)
+
     def group_of(signal: Signal, rank: int) -> Group:
-        key = _split_key(group_key(signal), rank, members)
+        key = _split_key(group_key(_naming(signal, rank, named)), rank, members)
         if key not in groups:
             inside, how = members.get(key, (frozenset(), "unknown"))
             if key == WORLD:
@@ -116,6 +118,31 @@ def read_collectives(
     for one in found.values():
         _settle(one)
     return groups, [found[key] for key in sorted(found, key=lambda k: (k[0], -1 if k[1] is None else k[1]))]
+
+
+_NEAR_LINES = 60
+
+
+def _names_group(signal: Signal) -> bool:
+    return any(signal.captures.get(name) for name in ("pg_guid", "pg_name", "pg_desc", "pg_id"))
+
+
+def _named_waits(signals: list[Signal]) -> dict[tuple[int, int, str], list[Signal]]:
+    """Lines that name both group and sequence number of a wait, by source, rank and number."""
+    found: dict[tuple[int, int, str], list[Signal]] = defaultdict(list)
+    for signal in signals:
+        if signal.rank is not None and signal.captures.get("seq") and _names_group(signal):
+            found[(signal.source.id, signal.rank, signal.captures["seq"])].append(signal)
+    return found
+
+
+def _naming(signal: Signal, rank: int, named: dict[tuple[int, int, str], list[Signal]]) -> Signal:
+    """The watchdog's first line names no group; what it prints next of the same operation does."""
+    if _names_group(signal) or signal.event is not Event.COLL_TIMEOUT:
+        return signal
+    near = named.get((signal.source.id, rank, signal.captures.get("seq", "")), [])
+    closest = min(near, key=lambda one: (abs(one.line - signal.line), one.line), default=None)
+    return closest if closest is not None and abs(closest.line - signal.line) <= _NEAR_LINES else signal
 
 
 def _detail(signal: Signal) -> tuple[int, int, int]:

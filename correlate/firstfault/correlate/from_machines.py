@@ -151,7 +151,28 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
             )
             devices[(host_of_signal(view, signal), device)].append(signal)
     for (host, device), signals in sorted(devices.items(), key=lambda item: (item[0][0] or "", item[0][1])):
-        yield _from_device(view, host, device, signals)
+        yield _doubt_date(view, window, _from_device(view, host, device, signals))
+
+
+def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
+    """A fault that nothing dates may be weeks old: it counts only where its rank shows that the device failed it."""
+    fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
+    if fits != {Fit.UNKNOWN}:
+        return candidate
+    others_lost = any(state.derived for state in view.states.values())
+    for rank in candidate.ranks:
+        state = view.states.get(rank)
+        if state is None or not state.logged:
+            return candidate
+        felt = any(
+            one.event in (Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.HANG) for one in (*state.own, *state.derived)
+        )
+        ended = any(one.died_by in (6, 7, 9, 11) and not one.killed for one in state.exits)
+        if felt or ended or (state.silent and not state.completed and others_lost):
+            return candidate
+    candidate.base -= 2.4
+    candidate.against.append("nothing says when it was, and the rank of that device shows nothing of it")
+    return candidate
 
 
 def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[int | None, str]:
@@ -228,6 +249,8 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         sure = [one for one in signals if one.role is Role.INITIATING]
         ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
         first = (sure or signals)[0]
+        # a port that goes down for a moment breaks no connection by itself
+        felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",
@@ -235,7 +258,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             component="network",
             ranks=ranks,
             hosts=(host,) if host else (),
-            base=BASE["link-fault"] if sure else BASE["own-error-ambiguous"],
+            base=BASE["link-fault"] if sure else BASE["own-error-ambiguous"] - (0.0 if felt else 0.6),
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
         )

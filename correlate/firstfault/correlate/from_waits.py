@@ -15,6 +15,7 @@ from math import log2
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.collectives import WORLD, Collective
+from firstfault.correlate.exits import Exit
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
@@ -222,27 +223,31 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     yield candidate
 
 
-def _died_unnamed(view: View, candidate: Candidate) -> None:
-    """A launcher that reports a death by signal without saying whose, and one rank of its host that says nothing: that
-    one.
-    """
-    if len(candidate.ranks) != 1 or len(candidate.hosts) != 1:
-        return
+def _unnamed_death(view: View, host: str | None) -> Exit | None:
+    """A launcher's report that a child of a host died by a signal, without saying which."""
     for one in view.exits:
-        if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != candidate.hosts[0]:
+        if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != host:
             continue
         # a scheduler lists every task it ended itself; only a launcher's word about one child tells of a death
         if "tasks" in one.signal.captures or "task" in one.signal.captures:
             continue
         if one.died_by in (9, 11, 7, 4):
-            candidate.rule = "killed-by-signal"
-            candidate.cls = "process-killed" if one.died_by == 9 else "process-segfault"
-            candidate.entry = "process-sigkill" if one.died_by == 9 else "process-segfault"
-            candidate.base = BASE["killed-by-signal"] + 0.6
-            candidate.signals.insert(
-                0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}")
-            )
-            return
+            return one
+    return None
+
+
+def _died_unnamed(view: View, candidate: Candidate) -> None:
+    """A death without a name, and one rank of that host that says nothing: that one."""
+    if len(candidate.ranks) != 1 or len(candidate.hosts) != 1:
+        return
+    one = _unnamed_death(view, candidate.hosts[0])
+    if one is None:
+        return
+    candidate.rule = "killed-by-signal"
+    candidate.cls = "process-killed" if one.died_by == 9 else "process-segfault"
+    candidate.entry = "process-sigkill" if one.died_by == 9 else "process-segfault"
+    candidate.base = BASE["killed-by-signal"] + 0.6
+    candidate.signals.insert(0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}"))
 
 
 def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
@@ -268,13 +273,15 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
             gap = view.times.same_clock_gap(signal, kill) if kill and signal.own_stamp else None
             if gap is None and kill is not None:
                 said, ended = view.times.of(signal), view.times.of(kill)
-                gap = ended.ns - said.ns - ended.bound_ns - said.bound_ns if said and ended else None
+                gap = ended.ns - ended.bound_ns - said.end_ns if said and ended else None
             if gap is not None and signal.event is Event.COLL_TIMEOUT and gap >= 0:
                 return 2
             if gap is not None and gap > 2 * _SECOND:
                 return 2
     waited = [other for other in echoing if other.timeouts]
-    return 2 if waited and len(waited) >= len(echoing) / 2 else 0
+    if waited and len(waited) >= len(echoing) / 2:
+        return 2
+    return 1 if _unnamed_death(view, state.host) else 0
 
 
 def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) -> list[Candidate]:
