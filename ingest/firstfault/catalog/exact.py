@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import re2  # type: ignore[import-untyped]
 
 from firstfault.catalog.captures import base_name
-from firstfault.catalog.columns import for_polars
+from firstfault.catalog.columns import for_polars, loose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +61,17 @@ class ExactPattern:
             except pl.exceptions.ComputeError:  # too large for that engine
                 pass
         return np.array([self._regexp.search(message.encode()) is not None for message in messages], dtype=np.bool_)
+
+    def may_hold(self, texts: pl.Series) -> NDArray[np.bool_]:
+        """Which of the texts may hold a message that holds the pattern, as a piece of them."""
+        import numpy as np
+        import polars as pl
+
+        try:
+            found: NDArray[np.bool_] = texts.str.contains(loose(self._regex)).to_numpy()
+        except pl.exceptions.ComputeError:  # too large for that engine
+            return np.ones(len(texts), dtype=np.bool_)
+        return found
 
     def captures(self, messages: pl.Series) -> list[dict[str, str]]:
         """The captures of messages that hold the pattern."""

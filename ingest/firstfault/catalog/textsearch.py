@@ -202,14 +202,14 @@ class TextSearch:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The hits of first parts, of branches in two parts those with the second on their line."""
         table = self._tables
-        branches, second = table.branch[rows], table.part[rows] == 1
-        two = table.paired[branches] == 1
-        if not two.any():
+        keep = table.paired[table.branch[rows]] == 0
+        two = np.flatnonzero(~keep)
+        if not len(two):
             return ends, rows
-        lines = np.searchsorted(np.flatnonzero(data == _NEWLINE), ends - 1)
-        places = lines << _NUMBER_BITS | branches
-        keep = ~two
-        keep[~second & two] = np.isin(places[~second & two], places[second])
+        second = table.part[rows[two]] == 1
+        lines = np.searchsorted(np.flatnonzero(data == _NEWLINE), ends[two] - 1)
+        places = lines << _NUMBER_BITS | table.branch[rows[two]]
+        keep[two[~second]] = np.isin(places[~second], places[second])
         return ends[keep], rows[keep]
 
     def _hits_by_line(self, block: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -256,12 +256,12 @@ def _blocks(data: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
 def _past_blanks(data: NDArray[np.uint8], ends: NDArray[np.int64], skip: NDArray[np.int32]) -> NDArray[np.int64]:
     """Where the first byte behind each text stands, without blanks where they are to be skipped (a few of them)."""
     places = ends.copy()
-    if skip.any():
-        for _ in range(_BLANKS_SKIPPED):
-            more = _BLANK[data[np.minimum(places, len(data) - 1)]] & (skip == 1)
-            if not more.any():
-                break
-            places += more
+    some = np.flatnonzero(skip)
+    for _ in range(_BLANKS_SKIPPED):
+        some = some[_BLANK[data[np.minimum(places[some], len(data) - 1)]]]
+        if not len(some):
+            break
+        places[some] += 1
     return places
 
 

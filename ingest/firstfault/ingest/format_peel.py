@@ -6,6 +6,7 @@ specific first. Lines that lost a wrapper go into the next round.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,6 +63,8 @@ class Peeler:
         self.words = (len(open_ones) + 63) // 64 or 1
         details = [place for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)]
         self.details = {place: text_of(formats[place].regex) for place in details}
+        # many times faster than `contains_any` where most lines hold none
+        self.any_detail = "|".join(sorted(re.escape(text) for text in set(self.details.values())))
 
     def peel(self, text: pl.Series, sources: Sequence[SourceFormat], source_of: Rows | None) -> pl.DataFrame:
         lines = clean(text)
@@ -233,7 +236,7 @@ class Peeler:
         """Places and times that the message is about, where no header said who writes and when."""
         if not self.details:
             return
-        hits = message.str.contains_any(list(self.details.values())).arg_true().to_numpy().astype(np.intp)
+        hits = message.str.contains(self.any_detail).arg_true().to_numpy().astype(np.intp)
         if not len(hits):
             return
         some = message.gather(hits)

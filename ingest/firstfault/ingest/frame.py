@@ -158,11 +158,12 @@ def frame(chunk: Chunk) -> Lines:
         ends = np.append(ends, size)
     lengths = ends - starts
     text, undecodable = _text(chunk, starts, ends)
+    text_ends = ends if text is chunk.data else _newlines(text)
     offsets = starts + chunk.offset
     for index, length in chunk.long:
         offsets[index + 1 :] += length - lengths[index]
         lengths[index] = length
-    return Lines(offsets, lengths, text, _newlines(text), undecodable, tuple(index for index, _ in chunk.long))
+    return Lines(offsets, lengths, text, text_ends, undecodable, tuple(index for index, _ in chunk.long))
 
 
 def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Positions]:
@@ -170,12 +171,9 @@ def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Posi
     damaged = np.zeros(0, dtype=np.int64)
     data = chunk.data
     if chunk.encoding == "utf-8":
-        if not data.isascii():
-            try:
-                data.decode("utf-8")
-            except UnicodeDecodeError:
-                data = data.decode("utf-8", "replace").encode("utf-8")
-                damaged = _lines_with(data, "\ufffd".encode())
+        if not data.isascii() and not _valid(data):
+            data = data.decode("utf-8", "replace").encode("utf-8")
+            damaged = _lines_with(data, "\ufffd".encode())
         if chunk.offset == 0:
             data = data.removeprefix(b"\xef\xbb\xbf")
     else:
@@ -192,6 +190,16 @@ def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Posi
     if not chunk.data.endswith("\n".encode(chunk.encoding)) and chunk.encoding == "utf-8":
         data += b"\n"
     return data, damaged
+
+
+def _valid(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    array = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data))
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _lines_with(data: bytes, needle: bytes) -> Positions:

@@ -5,6 +5,7 @@ A batch is worked on without memory of earlier ones, so that its size changes no
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from firstfault.ingest.extract.hits import Patterns, Quota, Rows, Searched, find
 from firstfault.ingest.extract.records import OPENERS
 from firstfault.ingest.extract.rows import TEXT_LIMIT, SignalRow
 from firstfault.ingest.formats import Formats, SourceFormat
-from firstfault.ingest.frame import Lines, fold, series
+from firstfault.ingest.frame import Lines, fold, in_pieces, series
 from firstfault.ingest.stages import stage
 
+_OPENERS = "|".join(map(re.escape, OPENERS))
 COLUMNS = (
     "stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s", "collect_ns", "level", "host", "rank", "local_rank",
     "task", "pid", "gpu", "format", "message",
@@ -65,7 +67,11 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
     """Peel and search the lines of a batch."""
     starts, text, ends = _joined(segments)
     part_of = np.repeat(np.arange(len(segments)), [len(part.lines) for part in segments])
-    raw = fold(series(text, ends))
+    raw = series(text, ends)
+    several = in_pieces(text, ends, bound)
+    if several is not None:
+        rows = pl.Series(np.flatnonzero(several))
+        raw = raw.scatter(rows, fold(raw.gather(rows)))
     raw, cut = _bounded(raw, bound)
     cut += [start + row for start, part in zip(starts, segments, strict=True) for row in part.lines.cut]
     frame = pl.DataFrame(
@@ -79,9 +85,9 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
     peeled = _peel(raw, segments, part_of, formats)
     frame = frame.hstack(peeled.select(COLUMNS))
     quiet = _marked(part_of, [not part.searched for part in segments])
-    hits = find(Searched(text, ends, frame, bound, quota), quiet, formats, patterns)
+    hits = find(Searched(text, ends, frame, several, bound, quota), quiet, formats, patterns)
     progress = with_headers(hits.progress, peeled["step"])
-    openers = frame["message"].str.contains_any(list(OPENERS)).fill_null(False).arg_true().to_list()
+    openers = frame["message"].str.contains(_OPENERS).fill_null(False).arg_true().to_list()
     return Batch(
         tuple(segments),
         starts,

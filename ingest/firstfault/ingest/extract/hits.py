@@ -18,7 +18,7 @@ from firstfault.catalog.matcher import Matcher
 from firstfault.catalog.model import Event
 from firstfault.ingest.extract.rows import TEXT_LIMIT, Own, SignalRow
 from firstfault.ingest.formats import Formats
-from firstfault.ingest.frame import in_pieces, piece
+from firstfault.ingest.frame import piece
 from firstfault.ingest.stages import stage
 
 Rows = npt.NDArray[np.int64]
@@ -35,11 +35,12 @@ PROGRESS = {"row": pl.Int64, "step": pl.Int64, "epoch": pl.Int64, "rank": pl.Int
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """The lines of a batch as they are searched: text, line ends, and their columns."""
+    """The lines of a batch as they are searched: text, line ends, columns, which lines may be of several pieces."""
 
     text: bytes
     ends: Rows
     frame: pl.DataFrame
+    several: Marks | None
     bound: int
     quota: Quota
 
@@ -103,32 +104,45 @@ class _Texts:
     def __init__(self, lines: Searched, rows: Rows, at: Rows, formats: Formats) -> None:
         self.lines, self.rows, self.at = lines, rows, at
         self._formats = formats
-        several = in_pieces(lines.text, lines.ends, lines.bound)
-        self.split = several[rows] if several is not None else np.zeros(len(rows), dtype=np.bool_)
-        self._pieces: dict[int, str | None] = {}
+        self.split = lines.several[rows] if lines.several is not None else np.zeros(len(rows), dtype=np.bool_)
+        self._pieces: dict[int, bytes | None] = {}
+        self._read: dict[bytes, str] = {}
 
     def of(self, hits: Rows) -> pl.Series:
         """The texts of these hits."""
         self.read(hits)
         texts = self.lines.frame["message"].gather(pl.Series(self.rows[hits])).fill_null("")
-        parts = [(place, self._pieces[int(hits[place])]) for place in np.flatnonzero(self.split[hits]).tolist()]
-        told = [(place, part) for place, part in parts if part is not None]
-        return texts.scatter([place for place, _ in told], [part for _, part in told]) if told else texts
+        parts = [(place, self._piece(int(hits[place]))) for place in np.flatnonzero(self.split[hits]).tolist()]
+        told = [(place, self._read[part]) for place, part in parts if part is not None]
+        return texts.scatter([place for place, _ in told], [text for _, text in told]) if told else texts
 
     def read(self, hits: Rows) -> None:
-        """Take the pieces that these hits stand in apart, all together."""
-        new = [hit for hit in hits[self.split[hits]].tolist() if hit not in self._pieces]
-        parts = {hit: self._piece(hit) for hit in new}
-        self._pieces |= dict.fromkeys(new)
-        told = {hit: part.decode("utf-8", "replace") for hit, part in parts.items() if part is not None}
-        if told:
-            messages = self._formats.peel_many(pl.Series("raw", list(told.values())))["message"]
-            self._pieces |= dict(zip(told, messages.to_list(), strict=True))
+        """Take the headers off the pieces that these hits stand in, all together."""
+        parts = (self._piece(hit) for hit in hits[self.split[hits]].tolist())
+        new = list(dict.fromkeys(part for part in parts if part is not None and part not in self._read))
+        if new:
+            raw = pl.Series("raw", [part.decode("utf-8", "replace") for part in new])
+            self._read |= zip(new, self._formats.peel_many(raw)["message"].to_list(), strict=True)
+
+    def likely(self, hits: Rows, numbers: Numbers, matcher: Matcher) -> Rows:
+        """The hits whose pieces may hold the pattern, by a look at them as they stand in the log."""
+        keep = np.ones(len(hits), dtype=np.bool_)
+        parts = [self._piece(hit) for hit in hits.tolist()]
+        # a quoted text is written in another way than it is read
+        plain = np.array(
+            [part is not None and b"\\" not in part and b'{"' not in part for part in parts], dtype=np.bool_
+        )
+        texts = pl.Series([part.decode("utf-8", "replace") if part is not None else "" for part in parts])
+        for number, mine in _by_pattern(numbers[hits]):
+            keep[mine] = ~plain[mine] | matcher.exact(number).may_hold(texts.gather(mine))
+        return hits[keep]
 
     def _piece(self, hit: int) -> bytes | None:
-        row, ends = int(self.rows[hit]), self.lines.ends
-        start = int(ends[row - 1]) + 1 if row else 0
-        return piece(self.lines.text, start, int(ends[row]), int(self.at[hit]), self.lines.bound)
+        if hit not in self._pieces:
+            row, ends = int(self.rows[hit]), self.lines.ends
+            start = int(ends[row - 1]) + 1 if row else 0
+            self._pieces[hit] = piece(self.lines.text, start, int(ends[row]), int(self.at[hit]), self.lines.bound)
+        return self._pieces[hit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +161,7 @@ def _confirmed(texts: _Texts, first: Rows, again: Rows, numbers: Numbers, matche
     """What the exact patterns hold, each once a line; other pieces of a line are asked where the first says no."""
     pairs = texts.rows << _NUMBER_BITS | numbers
     held = _held(texts, first, numbers, matcher)
-    again = again[~np.isin(pairs[again], pairs[held.hits])]
+    again = texts.likely(again[~np.isin(pairs[again], pairs[held.hits])], numbers, matcher)
     if not len(again):
         return held
     more = _held(texts, again, numbers, matcher)
