@@ -46,6 +46,7 @@ def raises(run: Cascade, at: float, culprit: int, seq: int, step: int, cls: str)
     """One rank raises an exception and leaves."""
     words = [line.replace("{step}", str(step)) for line in text.RAISED[cls]]
     run.say(at, "err", text.prefixed(culprit, words), culprit, mark="error", about=culprit)
+    run.derived[culprit] = at  # its main thread has left: it loses and awaits nobody
     code = -6 if cls == "cuda-illegal-memory-access" else 1
     run.plan(at + run.after(0.3, 3.0), lambda now: run.die(now, culprit, code))
     _others_wait(run, at, {culprit}, seq)
@@ -132,6 +133,7 @@ def device_lost(run: Cascade, at: float, culprit: int, seq: int, step: int, spea
     if speaks:
         raised = text.traceback([text.MAIN, text.LOOP], "RuntimeError: CUDA error: unspecified launch failure")
         run.say(at + 0.4, "err", text.prefixed(culprit, raised), culprit, mark="error", about=culprit)
+        run.derived[culprit] = at
         run.plan(at + 0.4 + run.after(0.3, 2.0), lambda now: run.die(now, culprit, -6))
     else:
         run.hung.add(culprit)
