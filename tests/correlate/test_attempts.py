@@ -82,3 +82,42 @@ def test_a_job_without_a_line_has_one_attempt(tmp_path: Path) -> None:
     job.launcher("a").say("nothing to see", at=1)
     found = job.diagnose(tmp_path)
     assert (found.verdict, len(found.attempts)) == (Verdict.UNDETERMINED, 1)
+
+
+def test_a_kernel_line_belongs_to_the_attempt_that_ran_at_its_time() -> None:
+    """
+    attempt 0  from   0 s  r3 out of memory
+    attempt 1  from 1000 s r1 loses its device 300 s after the start, which the kernel of a tells
+    """
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    completes(job, 1, 1000)
+    job.kernel("a").xid(79, at=1300, bus_id=job.bus(1))
+    job.rank(0, 1).step(9, 1310)
+    assert [one.rule for one in job.judge(0).ranked.open + job.judge(0).ranked.explained if "device" in one.rule] == []
+    assert [one.cls for one in job.judge(1).ranked.open] == ["gpu-fell-off-bus"]
+
+
+def test_a_fault_right_after_a_restart_may_be_why_it_was_restarted() -> None:
+    """The driver may tell of a fault minutes late: 60 s into attempt 1 it still belongs to attempt 0."""
+    job = Job(a=2, b=2)
+    fails(job, 0, 3, 0)
+    completes(job, 1, 100)
+    job.kernel("b").xid(79, at=160, bus_id=job.bus(3))
+    assert "gpu-fell-off-bus" in {one.cls for one in job.judge(0).ranked.open}
+
+
+def test_the_last_state_that_a_scheduler_lists_is_the_last_attempts(tmp_path: Path) -> None:
+    """sacct lists a requeued job once for each start, in order; its stamps are on a clock that nothing links."""
+    job = Job(a=2)
+    for attempt, begin in ((0, 0), (1, 1000)):
+        for number in (0, 1):
+            job.rank(number, attempt).step(1 + 5 * attempt, begin).step(2 + 5 * attempt, begin + 1)
+    told = job.scheduler()
+    told.signal(
+        "sched-action", "slurm-preempted", "preempted", "initiating", fact="slurm-state", jobid=7, state="PREEMPTED"
+    )
+    told.signal("completion", fact="complete-scheduler-slurm-state", jobid=7, state="COMPLETED")
+    found = job.diagnose(tmp_path)
+    assert found.verdict is Verdict.NO_FAILURE
+    assert [one.failure.cls for one in found.attempts] == ["preempted", None]

@@ -253,6 +253,19 @@ def test_a_port_that_goes_down_for_a_moment_breaks_nothing_by_itself() -> None:
     assert job.best() is None
 
 
+def test_a_port_that_came_back_is_the_root_where_the_others_lost_its_host() -> None:
+    """A port of c flaps, and the connections of a and of b to c break."""
+    job = Job(a=1, b=1, c=1)
+    for log in job.ranks():
+        log.steps(8)
+    job.kernel("c").signal("link-fault", "mlx5-link-down", "ib-link-failure", "ambiguous", at=9, ifname="ens1")
+    for rank in (0, 1):
+        job.rank(rank).signal(
+            "peer-loss", "ib-wc-12", "ib-completion-error", "ambiguous", at=30, peer=job.address("c"), status=12
+        )
+    assert job.accused() == ("ib-link-failure", (), ("c",))
+
+
 def test_a_server_that_stalls_several_hosts_blames_no_host() -> None:
     job = Job(a=2, b=2)
     for log in job.ranks():

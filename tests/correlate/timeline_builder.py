@@ -37,7 +37,7 @@ Accused = tuple[str, tuple[int, ...], tuple[str, ...]]
 class _Line:
     at: float | None
     rank: int | None
-    attempt: int
+    attempt: int | None
     text: str
     own: bool
 
@@ -52,7 +52,7 @@ class Log:
     host: str | None
     rank: int | None = None
     clock: str | None = None
-    attempt: int = 0
+    attempt: int | None = 0
     resolution: float = 0.001
     lines: list[_Line] = field(default_factory=list)
 
@@ -297,7 +297,7 @@ class Job:
         self.skew = skew or {}
         self.logs: dict[str, Log] = {}
         self.signals: list[dict[str, Any]] = []
-        self.progress: list[tuple[Log, int, int | None, int, int, float | None]] = []
+        self.progress: list[tuple[Log, int, int | None, int | None, int, float | None]] = []
         self.identities: list[dict[str, object]] = []
         self.names = list(ranks)
         self.world: int | None = len(self.hosts)
@@ -348,11 +348,11 @@ class Job:
 
     def kernel(self, host: str) -> Log:
         """A host's kernel log."""
-        return self.log(f"{host}/dmesg.log", "kernel", host)
+        return self.log(f"{host}/dmesg.log", "kernel", host, attempt=None)
 
     def scheduler(self) -> Log:
         """The scheduler's log."""
-        return self.log("slurmctld.log", "scheduler", None, clock="wall:ctl")
+        return self.log("slurmctld.log", "scheduler", None, clock="wall:ctl", attempt=None)
 
     def merged(self, host: str) -> Log:
         """One log of all ranks of a host."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
 from firstfault.catalog import Catalog
 from firstfault.catalog.model import Event
-from firstfault.correlate.attempts import attempts_of
+from firstfault.correlate.attempts import attempts_of, in_their_attempts
 from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.collectives import read_collectives
 from firstfault.correlate.diagnosis import Diagnosis
@@ -95,9 +95,10 @@ def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:
 
 def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
     """Judge every attempt of a timeline."""
-    timeline = load(con)
+    read = load(con)
+    times = Times(read)
+    timeline = in_their_attempts(read, times)
     names = Names(timeline)
-    times = Times(timeline)
     exits = read_exits(timeline.signals, names)
     signals = owned(timeline.signals, names, exits)
     steps = later_steps(con)
@@ -116,19 +117,7 @@ def _attempt(
     number: int,
 ) -> AttemptResult:
     mine = [signal for signal in signals if signal.attempt == number]
-    scoped = Timeline(
-        sources=timeline.sources,
-        signals=tuple(mine),
-        extents=timeline.extents,
-        ends=timeline.ends,
-        progress=timeline.progress,
-        identities=timeline.identities,
-        marks=timeline.marks,
-        host_lines=timeline.host_lines,
-        clock_spans=timeline.clock_spans,
-        problems=timeline.problems,
-        lines=timeline.lines,
-    )
+    scoped = replace(timeline, signals=tuple(mine))
     states = build_states(scoped, names, times, exits, number, steps)
     groups, collectives = read_collectives(mine, states, names)
     view = View(number, timeline, names, times, mine, states, exits, groups, collectives, steps)

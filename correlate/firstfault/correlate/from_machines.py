@@ -236,6 +236,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
 
 def link_faults(view: View, window: Window) -> Iterator[Candidate]:
     """Ports, links and adapters that report their own failure, by host."""
+    ends = _ends(view)
     hosts: dict[str | None, list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if _usable(signal, Event.LINK_FAULT) and not window.stale(signal):
@@ -251,6 +252,8 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         first = (sure or signals)[0]
         # a port that goes down for a moment breaks no connection by itself
         felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
+        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt else 0.6)
+        end = host is not None and len(ends.get(host, {})) >= 2
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",
@@ -258,9 +261,10 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             component="network",
             ranks=ranks,
             hosts=(host,) if host else (),
-            base=BASE["link-fault"] if sure else BASE["own-error-ambiguous"] - (0.0 if felt else 0.6),
+            base=BASE["link-fault"] if sure or end else doubtful,
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
+            for_=[f"the connections of {len(ends[host])} other hosts to it broke"] if host and end else [],
         )
 
 
@@ -297,10 +301,10 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
         )
 
 
-def common_ends(view: View, window: Window) -> Iterator[Candidate]:
-    """The host that connections from several other hosts broke to, before anybody was seen to die.
+def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
+    """Where broken connections led: by host, by the host that lost them.
 
-    A process that died draws the same star, so without InfiniBand's own completion codes it stays a suspicion.
+    Most of them must lead to a host for it to be their common end.
     """
     ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
     for state in view.states.values():
@@ -312,10 +316,24 @@ def common_ends(view: View, window: Window) -> Iterator[Candidate]:
             if host and state.host and host != state.host:
                 ends[host][state.host].append(signal)
     total = sum(len(signals) for one in ends.values() for signals in one.values())
+    common = {
+        host: printers
+        for host, printers in ends.items()
+        if sum(len(signals) for signals in printers.values()) >= 0.8 * total
+    }
+    return common
+
+
+def common_ends(view: View, window: Window) -> Iterator[Candidate]:
+    """The host that connections from several other hosts broke to, before anybody was seen to die.
+
+    A process that died draws the same star, so without InfiniBand's own completion codes it stays a suspicion.
+    """
+    ends = _ends(view)
     for host, printers in sorted(ends.items()):
-        signals = [signal for _, listed in sorted(printers.items()) for signal in listed]
-        if len(printers) < 2 or len(signals) < 0.8 * total:
+        if len(printers) < 2:
             continue
+        signals = [signal for _, listed in sorted(printers.items()) for signal in listed]
         first = signals[0]
         fabric = first.cls in ("ib-completion-error", "ib-link-failure")
         dead = any(

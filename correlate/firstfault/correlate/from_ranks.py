@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.odd_versions import place
 from firstfault.correlate.states import RankState, is_echo, is_own_error
 
 _REACH = frozenset(
@@ -110,7 +111,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         for other in state.own:
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
-    return spread(view, candidate)
+    return place(view, spread(view, candidate))
 
 
 def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:

@@ -53,10 +53,11 @@ class StepMark:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Everything that the correlate stage works on."""
+    """Everything that the correlate stage works on; `unplaced` are the signals whose lines name no attempt."""
 
     sources: dict[int, Source]
     signals: tuple[Signal, ...]
+    unplaced: frozenset[int]
     extents: tuple[Extent, ...]
     ends: dict[int, tuple[int, int | None, str]]
     progress: tuple[Progress, ...]
@@ -92,6 +93,9 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
     return Timeline(
         sources=sources,
         signals=tuple(_signals(con, sources)),
+        unplaced=frozenset(
+            row[0] for row in _rows(con, "SELECT signal_id FROM signal_rows WHERE attempt IS NULL ORDER BY signal_id")
+        ),
         extents=tuple(_extents(con, sources)),
         ends={
             row[0]: (row[1], row[2], row[3])
