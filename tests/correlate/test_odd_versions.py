@@ -9,7 +9,7 @@ from .timeline_builder import Job
 
 def job_of(**versions: str) -> Job:
     """Two ranks on each host, all of which raise the mismatch; each host prints its version once."""
-    job = Job(**{host: 2 for host in versions})
+    job = Job(**dict.fromkeys(versions, 2))
     for number in range(len(job.hosts)):
         log = job.rank(number)
         if job.local(number) == 0:

@@ -316,12 +316,11 @@ def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
             if host and state.host and host != state.host:
                 ends[host][state.host].append(signal)
     total = sum(len(signals) for one in ends.values() for signals in one.values())
-    common = {
+    return {
         host: printers
         for host, printers in ends.items()
         if sum(len(signals) for signals in printers.values()) >= 0.8 * total
     }
-    return common
 
 
 def common_ends(view: View, window: Window) -> Iterator[Candidate]:
