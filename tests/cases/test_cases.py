@@ -21,7 +21,6 @@ MISSED = {
     "megatron-rerun-suspicious-gpu-two-jobs": "a second job that repeats a suspicion does not settle the first one's",
     "dcp-save-quota-exceeded-reported-by-every-rank": "the exception that every rank raises names the rank inside",
     "fsdp-sync-module-states-over-one-gigabit": "port counters are not read",
-    "nemo-24gpu-one-node-slow-host-noisy-neighbour": "timings in tables of their own",
     "time-limit-eight-hours-after-nfs-stall-on-one-node": "the rank of the stalled process",
 }
 

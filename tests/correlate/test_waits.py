@@ -263,12 +263,12 @@ def test_the_first_line_of_a_watchdog_names_no_group() -> None:
 # stragglers
 
 
-def timed(slow: int | None, waits: bool = True) -> Job:
-    """Steps with a split of own work and waiting; the slow rank works four times as long and waits least."""
-    job = Job(a=2, b=2)
+def timed(*slow: int, waits: bool = True) -> Job:
+    """Steps with a split of own work and waiting; slow ranks work four times as long from step 11 on, and wait least."""
+    job = Job(a=2, b=2, c=2)
     for log in job.ranks():
         for step in range(1, 31):
-            own = 400 if log.rank == slow else 100
+            own = 400 if log.rank in slow and step > 10 else 100
             rest = f" comm {500 - own} ms" if waits else ""
             log.step(step, step, text=f"step {step} compute {own} ms{rest}")
     return job
@@ -278,8 +278,33 @@ def test_who_works_longest_and_waits_least_is_the_straggler() -> None:
     assert timed(2).accused() == ("straggler", (2,), ("b",))
 
 
+def test_the_line_with_which_it_became_slow_is_the_evidence() -> None:
+    best = timed(2).judge().ranked.best
+    assert best is not None
+    assert [signal.place for signal, _ in best.signals] == [("b/rank2.log", 11)]
+
+
+def test_all_ranks_of_one_host_can_be_the_stragglers() -> None:
+    assert timed(2, 3).accused() == ("straggler", (2, 3), ("b",))
+
+
+def test_slow_ranks_of_several_hosts_blame_no_host() -> None:
+    assert timed(1, 2).best() is None
+
+
+def test_a_table_of_timings_is_read_by_its_first_line() -> None:
+    """The stamp and the step on the left are no part of the message."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.say("time,step,rank,data_s,allreduce_wait (ms),total_s")
+        for step in range(1, 31):
+            data, wait = (2.1, 50) if log.rank == 3 else (0.1, 2050)
+            log.say(f",{log.rank},{data},{wait},2.5", at=step)
+    assert job.accused() == ("straggler", (3,), ("b",))
+
+
 def test_equal_work_shows_no_straggler() -> None:
-    assert timed(None).best() is None
+    assert timed().best() is None
 
 
 def test_step_lines_alone_show_no_straggler(tmp_path: Path) -> None:

@@ -22,13 +22,12 @@ from firstfault.correlate.from_machines import (
     doubt_zone,
     link_faults,
     lost_nodes,
-    measured_stragglers,
     oom_kills,
     signalled_launchers,
-    slow_places,
     storage,
 )
 from firstfault.correlate.from_ranks import own_errors, reported_ends
+from firstfault.correlate.from_timings import measured_stragglers, slow_places
 from firstfault.correlate.from_waits import (
     absent_by_counters,
     mute_ranks,

@@ -10,13 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-import duckdb
-
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Moment, Signal, parse_ranks
-from firstfault.correlate.timings import stragglers
 from firstfault.correlate.window import Fit, Window
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
@@ -47,7 +44,8 @@ def host_of_signal(view: View, signal: Signal) -> str | None:
     return every[0] if len(every) == 1 else None
 
 
-def _usable(signal: Signal, event: Event) -> bool:
+def usable(signal: Signal, event: Event) -> bool:
+    """Whether a machine's line of some kind can be where a failure began."""
     return signal.event is event and signal.role in (Role.INITIATING, Role.AMBIGUOUS) and not signal.weak
 
 
@@ -74,7 +72,7 @@ def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
     """Processes that the kernel, a cgroup or a memory monitor killed."""
     victims: dict[tuple[str | None, int | None], list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if _usable(signal, Event.OOM_KILL) and not window.stale(signal):
+        if usable(signal, Event.OOM_KILL) and not window.stale(signal):
             victims[(host_of_signal(view, signal), signal.number("victim_pid") or signal.number("pid"))].append(signal)
     named_hosts = {host for host, pid in victims if pid is not None}
     for (host, pid), signals in sorted(victims.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
@@ -144,7 +142,7 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
     """Faults of one device or host that its driver or kernel reports."""
     devices: dict[tuple[str | None, str], list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if _usable(signal, Event.NODE_FAULT) and not window.stale(signal):
+        if usable(signal, Event.NODE_FAULT) and not window.stale(signal):
             captures = signal.captures
             device = (
                 captures.get("bus_id") or captures.get("gpu") or captures.get("device") or captures.get("pid") or ""
@@ -239,7 +237,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
     ends = _ends(view)
     hosts: dict[str | None, list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if _usable(signal, Event.LINK_FAULT) and not window.stale(signal):
+        if usable(signal, Event.LINK_FAULT) and not window.stale(signal):
             host = (
                 view.names.host_of(signal.rank, view.attempt)
                 if signal.rank is not None
@@ -279,7 +277,7 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
     places: dict[tuple[str, str], list[Signal]] = defaultdict(list)
     for signal in view.signals:
         own = signal.event is Event.IO_ERROR and signal.rank is None
-        if (_usable(signal, Event.IO_STALL) or (own and _usable(signal, Event.IO_ERROR))) and not window.stale(signal):
+        if (usable(signal, Event.IO_STALL) or (own and usable(signal, Event.IO_ERROR))) and not window.stale(signal):
             places[(signal.cls or "", signal.captures.get("server") or signal.captures.get("path") or "")].append(
                 signal
             )
@@ -357,7 +355,7 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
     """Nodes that a scheduler, a platform or their own kernel declares lost."""
     hosts: dict[str, list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if not _usable(signal, Event.NODE_LOST) or window.stale(signal):
+        if not usable(signal, Event.NODE_LOST) or window.stale(signal):
             continue
         host = host_of_signal(view, signal)
         for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
@@ -389,7 +387,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     pods = {pod for one in view.signals if (pod := one.captures.get("pod"))}
     own = {pod for pod in pods if view.names.ranks_of_host(pod, view.attempt)}
     for signal in view.signals:
-        if _usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
+        if usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
             pod = signal.captures.get("pod")
             if own and pod is not None and pod not in own:
                 continue  # a list of events holds the pods of other jobs, too
@@ -435,34 +433,6 @@ def _place_notices(view: View, actions: dict[tuple[str, str | None], list[Signal
     }
     if len(heard) == 1 and len(view.names.all_hosts()) > 1:
         actions[("preempted", heard.pop())].extend(actions.pop(("preempted", None)))
-
-
-def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:
-    """Ranks that the timings beside the steps show as slow, by the one that is slowest against its peers."""
-    slow = sorted(
-        stragglers(con, view.timeline.sources, view.attempt), key=lambda one: (one.others_s / one.own_s, one.rank)
-    )
-    ranks = tuple(sorted({one.rank for one in slow}))
-    if not slow or len(ranks) > max(1, len(view.states) // 2):
-        return
-    worst = slow[0]
-    host = view.names.host_of(worst.rank, view.attempt)
-    if len(ranks) > 1 and (not host or set(ranks) != set(view.names.ranks_of_host(host, view.attempt))):
-        return
-    yield Candidate(
-        rule="straggler",
-        cls="straggler",
-        entry=None,
-        component="rank",
-        ranks=ranks,
-        hosts=view.names.rank_hosts(ranks, view.attempt),
-        base=BASE["straggler"] + 0.4,
-        signals=[(one, f"its own {worst.name} takes {worst.own_s:.3g} s") for one in worst.signals],
-        for_=[
-            f"{worst.name} takes {worst.own_s:.3g} s on rank {worst.rank} and {worst.others_s:.3g} s on the others, "
-            "who wait for it"
-        ],
-    )
 
 
 def _long_silent(view: View, candidate: Candidate) -> None:
@@ -536,29 +506,3 @@ def _after_echoes(view: View, signals: list[Signal]) -> bool:
             if when is not None and any(when.surely_before(moment) for moment in moments):
                 return True
     return False
-
-
-def slow_places(view: View, window: Window) -> Iterator[Candidate]:
-    """Devices and ranks that are measured slower than the others."""
-    places: dict[tuple[str | None, int | None], list[Signal]] = defaultdict(list)
-    for signal in view.signals:
-        if _usable(signal, Event.SLOW) and not window.stale(signal):
-            host = host_of_signal(view, signal)
-            rank = signal.rank
-            gpu = signal.number("gpu")
-            if rank is None and gpu is not None and host is not None:
-                rank = view.names.rank_of_gpu(host, gpu)
-            places[(host, rank)].append(signal)
-    for (host, rank), signals in sorted(places.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
-        ranks = (rank,) if rank is not None else ()
-        yield Candidate(
-            rule="straggler",
-            cls=signals[0].cls or "straggler",
-            entry=signals[0].entry,
-            component="gpu" if signals[0].cls == "gpu-thermal-or-power" else "rank",
-            ranks=ranks,
-            hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
-            base=BASE["straggler"],
-            signals=[(one, "measured slower than its peers") for one in signals[:6]],
-            moment=earliest(view, signals),
-        )
