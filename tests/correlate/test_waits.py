@@ -264,7 +264,7 @@ def test_the_first_line_of_a_watchdog_names_no_group() -> None:
 
 
 def timed(*slow: int, waits: bool = True) -> Job:
-    """Steps with a split of own work and waiting; slow ranks work four times as long from step 11 on, and wait least."""
+    """Own work and waiting beside each step; slow ranks work four times as long from step 11 on and wait least."""
     job = Job(a=2, b=2, c=2)
     for log in job.ranks():
         for step in range(1, 31):
