@@ -276,3 +276,24 @@ def test_a_server_that_stalls_several_hosts_blames_no_host() -> None:
         )
     job.rank(0).timeout(9, at=610, enqueued=9, completed=8)
     assert job.accused() == ("filesystem-io-error", (), ())
+
+
+def test_a_process_that_the_kernel_finds_waiting_for_a_server_is_the_rank_that_stalls() -> None:
+    """
+    b       nfs: not responding at 3, OK at 4; not responding at 20; r3's process blocked at 30
+    r0-2    wait for r3
+    """
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    kernel = job.kernel("b")
+    kernel.signal("io-stall", "fs-nfs-not-responding", "filesystem-io-error", "initiating", at=3, server="store-1")
+    kernel.signal(
+        "io-stall", "fs-nfs-not-responding", "filesystem-io-error", "initiating", at=4, server="store-1", weak=True,
+        text="nfs: server store-1 OK",
+    )  # fmt: skip
+    kernel.signal("io-stall", "fs-nfs-not-responding", "filesystem-io-error", "initiating", at=20, server="store-1")
+    kernel.signal("io-stall", "host-hung-task", "filesystem-io-error", "initiating", at=30, pid=job.pid(3))
+    for rank in (0, 1, 2):
+        job.rank(rank).timeout(9, at=610, enqueued=9, completed=8)
+    assert job.accused() == ("filesystem-io-error", (3,), ("b",))

@@ -84,3 +84,24 @@ def test_what_the_message_of_an_exception_goes_on_to_say_belongs_to_it(read: Any
     assert made.rows("SELECT captures['ip'], captures['victim_pid'] FROM signal_rows WHERE line = 4") == [
         ("10.4.1.21", "1708")
     ]
+
+
+def test_a_traceback_that_all_ranks_print_names_the_rank_that_raised_it(read: Any) -> None:
+    """torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/train/train.py", line 251, in main',
+        "    save(state)",
+        "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([2])",
+        "Traceback (most recent call last): (RANK 2)",
+        '  File "/opt/train/io.py", line 467, in write',
+        "    os.fsync(stream.fileno())",
+        "KeyError: 'shard'",
+    ]
+    made = read({f"rank{r}.log": "".join(f"[rank{r}]: {line}\n" for line in lines) for r in range(3)})
+    assert made.rows(
+        "SELECT DISTINCT line, rank, captures['cause_line'] FROM signal_rows WHERE line = 8 AND event = 'exception'"
+    ) == [(8, 2, None)]
+    assert made.rows(
+        "SELECT rank, captures['cause_line'] FROM signal_rows WHERE line = 4 AND event = 'exception' ORDER BY rank"
+    ) == [(0, "8"), (1, "8"), (2, "8")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
@@ -275,13 +275,16 @@ def _stalled_rank(view: View, signal: Signal) -> int | None:
 def storage(view: View, window: Window) -> Iterator[Candidate]:
     """File systems that stall or fail, by server or path; no rank is blamed for them."""
     places: dict[tuple[str, str], list[Signal]] = defaultdict(list)
+    mended = _mended(view)
     for signal in view.signals:
+        if signal.line < mended.get((signal.source.path, signal.captures.get("server", "-")), 0):
+            continue
         own = signal.event is Event.IO_ERROR and signal.rank is None
         if (usable(signal, Event.IO_STALL) or (own and usable(signal, Event.IO_ERROR))) and not window.stale(signal):
             places[(signal.cls or "", signal.captures.get("server") or signal.captures.get("path") or "")].append(
                 signal
             )
-    for (cls, _), signals in sorted(places.items()):
+    for (cls, _), signals in sorted(_with_waiters(view, places).items()):
         hosts = {host for one in signals if (host := host_of_signal(view, one))}
         first = signals[0]
         stuck = {rank for one in signals if (rank := _stalled_rank(view, one)) is not None}
@@ -293,10 +296,35 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
             component="storage",
             ranks=ranks,
             hosts=view.names.rank_hosts(ranks, view.attempt) if ranks else (tuple(hosts) if len(hosts) == 1 else ()),
-            base=BASE["io-stall"],
+            base=BASE["io-stall"] + (0.6 if ranks else 0.0),  # the kernel names the process that waits
             signals=[(one, "the file system's own report") for one in signals[:6]],
             moment=earliest(view, signals),
         )
+
+
+def _mended(view: View) -> dict[tuple[str, str], int]:
+    """The last line of each source that says that a server answers again."""
+    last: dict[tuple[str, str], int] = {}
+    for signal in view.signals:
+        if signal.event is Event.IO_STALL and signal.text.rstrip().endswith(" OK"):
+            key = (signal.source.path, signal.captures.get("server", ""))
+            last[key] = max(last.get(key, 0), signal.line)
+    return last
+
+
+def _with_waiters(view: View, places: Mapping[tuple[str, str], list[Signal]]) -> dict[tuple[str, str], list[Signal]]:
+    """Reports of blocked processes, which name no server, joined with the one server of their class on their hosts."""
+    joined = {key: list(signals) for key, signals in places.items()}
+    for (cls, place), waiting in places.items():
+        hosts = {host_of_signal(view, one) for one in waiting}
+        servers = [
+            key
+            for key, signals in places.items()
+            if key[0] == cls and key[1] and hosts & {host_of_signal(view, one) for one in signals}
+        ]
+        if not place and len(servers) == 1 and None not in hosts:
+            joined[servers[0]] += joined.pop((cls, place))
+    return joined
 
 
 def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:

@@ -83,7 +83,7 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
 def _authority(one: Candidate) -> int:
     if one.rule in ("oom-kill", "device-fault", "node-lost", "authored-action"):
         return 4 if one.base >= BASE["device-fault-unjoined"] else 1
-    if one.rule == "link-fault":
+    if one.rule == "link-fault" or (one.rule == "io-stall" and one.ranks):
         return 3
     if one.rule in ("own-error-witnessed", "own-error", "common-error", "launcher-error", "odd-operation"):
         return 3

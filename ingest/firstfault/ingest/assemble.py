@@ -274,7 +274,7 @@ def _of_dump(row: DumpSignal) -> SignalRow:
     return SignalRow(
         line=row.line, event=row.event, text=row.text, entry=row.entry, fact=row.fact, cls=row.cls, role=row.role,
         weak=row.weak, first_line=row.first_line, last_line=row.last_line, captures=dict(row.captures), own=own,
-        about=about,
+        about=about, owner=Own(host=row.host, pid=row.pid) if row.fact == "stack" and row.rank is None else None,
     )  # fmt: skip
 
 

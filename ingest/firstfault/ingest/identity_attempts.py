@@ -80,7 +80,7 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         starts = (one.own and one.how == "start-line") or one.fact in TABLES
         if not starts or one.comm is not None or row.event not in (Event.IDENTITY, Event.START):
             continue
-        if one.fact == PAIRS and one.pid is None:
+        if one.fact in PAIRS and one.pid is None:
             continue  # some programs describe themselves in every line
         key = (one.fact, one.rank, one.local_rank, one.task)
         if key[1:] == (None, None, None):

@@ -9,7 +9,7 @@ from firstfault.ingest.identity_evidence import Evidence
 from firstfault.ingest.identity_layout import layout_of
 from firstfault.ingest.identity_nodes import Nodes
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
-from firstfault.ingest.identity_writers import WholeSources, rank_of_pid
+from firstfault.ingest.identity_writers import STACKS, WholeSources, rank_of_pid
 
 
 class RankMaps:
@@ -34,7 +34,8 @@ class RankMaps:
         self._nodes = Nodes(seen, hosts, self.layout, self._evidence, self.node_rank_of)
         for s in seen.order:
             if self._rank[s] is None:
-                self._rank[s] = self._by_arithmetic(s)
+                dumped = self._seen.sources[s].reader_kind == STACKS
+                self._rank[s] = self._whole.by_process(s) if dumped else self._by_arithmetic(s)
         self._spread()
 
     # what a source is

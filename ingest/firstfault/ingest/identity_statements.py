@@ -20,7 +20,7 @@ OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Ev
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
 TABLES = frozenset({"identity-ps", "identity-ray-train"})
 """Facts in which one process lists others."""
-PAIRS = "identity-pairs"
+PAIRS = frozenset({"identity-pairs", "identity-pairs-headed"})
 DEVICE = "identity-device-index"
 RESTARTS = "start-restart-count"
 LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"})
@@ -187,7 +187,7 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
     rows = sorted(spoken, key=lambda row: (row.source_id, row.line))
     tables = {(row.source_id, row.line) for row in rows if row.fact in TABLES}
     for row in rows:
-        if row.fact == PAIRS and (row.source_id, row.line) in tables:
+        if row.fact in PAIRS and (row.source_id, row.line) in tables:
             continue
         text = (row.text or "")[:TEXT_LIMIT]
         found.extend(blocks.feed(row, text))
@@ -257,7 +257,7 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
     )  # fmt: skip
     if own:
         yield from (replace(base, own=False, **said) for said in of_text(text))
-    if row.fact == PAIRS:
+    if row.fact in PAIRS:
         captures = {name: str(value) for name, value in pairs_of(text).items()}
         if row.rank is not None:
             captures.setdefault("rank", str(row.rank))

@@ -10,6 +10,9 @@ from firstfault.ingest.identity_families import ranks_of_files
 from firstfault.ingest.identity_layout import Layout
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
 
+STACKS = "stacks"
+"""Kind of a dump of processes that were asked for by their numbers."""
+
 
 class WholeSources:
     """The rank of each source that one rank wrote, asked once for each."""
@@ -48,7 +51,7 @@ class WholeSources:
             return claims.rank
         if claims.task is not None and self._layout.task_is_rank:
             return claims.task
-        return self.family[s] if s in self.family else self._by_process(s)
+        return self.family[s] if s in self.family else self.by_process(s)
 
     def _ranks_spoken(self, s: int) -> frozenset[int]:
         found = {one.rank for one in self._seen.own.get(s, ()) if one.rank is not None}
@@ -66,10 +69,12 @@ class WholeSources:
                 votes[key.rank] += key.count
         return votes[rank] * 10 >= sum(votes.values()) * 9
 
-    def _by_process(self, s: int) -> int | None:
-        """The rank of the one process that the path names or that most lines name."""
+    def by_process(self, s: int) -> int | None:
+        """The rank of the one process that the path names, that a dump is of or that most lines name."""
         claims, keys = self._seen.claims[s], self._seen.keys[s]
         pids = [claims.pid] if claims.pid is not None else []
+        if self._seen.sources[s].reader_kind == STACKS:
+            pids += [one.pid for one in self._seen.own.get(s, ()) if one.pid is not None]
         if sum(key.count for key in keys if key.pid is not None) * 2 > sum(key.count for key in keys):
             pids += [key.pid for key in keys if key.pid is not None]
         ranks = {rank_of_pid(self._evidence, s, self._hosts.of(s), pid) for pid in pids} - {None}
@@ -94,8 +99,11 @@ class WholeSources:
 
 
 def rank_of_pid(evidence: Evidence, source_id: int, host: str | None, pid: int) -> int | None:
-    """The rank of a process, as the source or the host knows it."""
-    for key in ((("source", str(source_id)), pid), (("host", host), pid)):
-        if (found := evidence.pid_rank.sure_int(key)) is not None:
+    """The rank of a process, as its host knows it, else the source; pods count their processes alike."""
+    here = (("source", str(source_id)), pid)
+    if host is not None:
+        if (found := evidence.pid_rank.sure_int((("host", host), pid))) is not None:
             return found
-    return None
+        if evidence.pid_host.values(here) and host not in evidence.pid_host.values(here):
+            return None
+    return evidence.pid_rank.sure_int(here)

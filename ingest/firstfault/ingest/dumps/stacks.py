@@ -13,7 +13,7 @@ from typing import Any
 from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.json_places import line_of, parse
 from firstfault.ingest.dumps.linear import compiled, matching
-from firstfault.ingest.dumps.rows import TEXT_LIMIT, DumpContext, DumpRows, DumpSignal
+from firstfault.ingest.dumps.rows import TEXT_LIMIT, DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import head_lines, lines_of, share
 
 SPY_PROCESS = compiled(r"^Process (?P<pid>\d+): (?P<text>.*)$")
@@ -106,7 +106,12 @@ class Stacks:
         for thread in threads:
             by_process.setdefault(thread.pid, []).append(thread)
         signals = [_signal(ctx, pid, found) for pid, found in by_process.items()]
-        return DumpRows(tuple(sorted(signals, key=lambda one: one.line)))
+        processes = [
+            DumpIdentity(min(one.line for one in found), "dump", pid=pid)
+            for pid, found in by_process.items()
+            if pid is not None
+        ]
+        return DumpRows(tuple(sorted(signals, key=lambda one: one.line)), tuple(processes))
 
 
 def _json_threads(value: Any) -> Iterator[Thread]:
@@ -180,7 +185,8 @@ def _signal(ctx: DumpContext, pid: int | None, threads: Sequence[Thread]) -> Dum
     captures = {key: value for key, value in captures.items() if value}
     return DumpSignal(
         main.line, Event.PHASE, f"stack: {shown or 'empty'}"[:TEXT_LIMIT], fact="stack", rank=ctx.rank,
-        local_rank=ctx.local_rank, pid=pid, last_line=main.line + len(main.frames), captures=captures,
+        local_rank=ctx.local_rank, pid=pid, first_line=threads[0].line,
+        last_line=max(thread.line + len(thread.frames) for thread in threads), captures=captures,
     )  # fmt: skip
 
 

@@ -12,6 +12,14 @@ _SPAWNED = re.compile(r"^-- Process (\d{1,5}) terminated with (?:the following e
 _REMOTE = re.compile(r"ray::[\w.<>\[\]-]{1,200}\(.{0,200}?\) \(pid=(\d{1,9})(?:, ip=([0-9a-fA-F.:]{3,45}))?[,)]")
 _ASCEND = re.compile(r"\(PID:(\d{1,9}), Device:-?\d{1,5}, RankID:(\d{1,7})\) ERR\d")
 
+_CARRIED = re.compile(r"\(most recent call last\): \(RANK (\d{1,7})\)$")
+
+
+def headed(text: str) -> int | None:
+    """In the head of a traceback that every rank prints: torch's checkpoints name the rank that raised it."""
+    found = _CARRIED.search(text)
+    return int(found[1]) if found else None
+
 
 def announced(text: str) -> Own | None:
     """Before a traceback: `torch.multiprocessing` numbers its processes from 0, that is the local rank."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from firstfault.ingest.extract.failure_table import NAME as TABLE
 from firstfault.ingest.extract.failure_table import FailureTable
-from firstfault.ingest.extract.owners import REMOTE, SPAWNED, announced, names_place, remote, signed
+from firstfault.ingest.extract.owners import REMOTE, SPAWNED, announced, headed, names_place, remote, signed
 from firstfault.ingest.extract.rows import NOTHING, Own
 from firstfault.ingest.extract.tracebacks import CHAINS, FINAL, HEAD, Frame, exception_captures, frame_of, indent_of
 
@@ -24,7 +24,7 @@ OPENERS = (HEAD, FRAMES_HEAD, _IGNORED, _IN_THREAD, SPAWNED, REMOTE, *CHAINS)
 """Texts without which no line opens a record or says something of the next."""
 
 _ORIGINAL = "Original Traceback"
-_QUOTING = ("ProcessRaisedException", "_RemoteTraceback", "RemoteError", "RayTaskError")
+_QUOTING = ("ProcessRaisedException", "_RemoteTraceback", "RemoteError", "RayTaskError", "CheckpointException")
 _MAX_QUOTE = 6
 _MAX_ANNOUNCED = 2
 _MAX_LINES = 5000
@@ -57,6 +57,8 @@ class Failure:
     own: Own = NOTHING
     owner: Own | None = None
     """Who raised it, where its own line does not say so."""
+    named: int | None = None
+    """The rank that raised it, where every rank prints what one raised."""
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class _Open:
     table: FailureTable | None = None
     own: Own = NOTHING
     owner: Own | None = None
+    named: int | None = None
 
 
 class RecordReader:
@@ -144,6 +147,7 @@ class RecordReader:
                 opened.owner = owner
             elif names_place(row.own):
                 opened.owner = row.own
+            opened.named = headed(row.text)
             self._open[row.key] = opened
         elif owned := remote(row.text):
             self._open[row.key] = self._carried(row, owned)
@@ -304,6 +308,7 @@ class RecordReader:
                 table=record.table is not None,
                 own=record.own,
                 owner=record.owner if not names_place(record.own) else None,
+                named=record.named,
             )
             self.failures.append(failure)
             self._last[key] = failure

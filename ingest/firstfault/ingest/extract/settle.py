@@ -98,8 +98,14 @@ def _inside(signal: SignalRow, failure: Failure, more: Iterable[SignalRow]) -> S
         if one.entry == signal.entry:
             captures = {**one.captures, **captures}
     return replace(
-        signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures, owner=failure.owner
-    )
+        signal, first_line=failure.lines[0], last_line=failure.lines[-1], captures=captures, owner=failure.owner,
+        about=_named(failure),
+    )  # fmt: skip
+
+
+def _named(failure: Failure) -> About | None:
+    """Whose failure it is, where every rank prints what one raised."""
+    return About(rank=failure.named) if failure.named is not None else None
 
 
 def _tells(signal: SignalRow) -> bool:
@@ -124,6 +130,7 @@ def _traceback(failure: Failure, matcher: Matcher) -> SignalRow:
         captures=failure.captures,
         own=failure.own,
         owner=failure.owner,
+        about=_named(failure),
     )
 
 
