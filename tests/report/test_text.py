@@ -11,6 +11,7 @@ from firstfault.report.layout import cells
 from firstfault.report.text import render, to_text
 
 Make = Callable[..., Diagnosis]
+COMMANDS = ("    for pid", "    cp ", "    ssh ", "    firstfault bundle")
 
 
 def test_the_first_screen_answers_in_order(identified: Make) -> None:
@@ -28,7 +29,7 @@ def test_the_first_screen_answers_in_order(identified: Make) -> None:
         "  fix       - a smaller batch",
         "            - activation checkpointing",
         "  check     torch.cuda.memory_summary()",
-        "  resume    the last complete checkpoint",
+        "  resume    the last complete checkpoint; the logs show none",
         "  job       8 ranks · 2 hosts · 1 attempt · 9 files · 4,821 lines · 2026-05-04 10:00:00.000 to",
         "            10:12:00.000 UTC",
     ]
@@ -81,7 +82,9 @@ def test_a_cause_outside_the_ranks_is_named(identified: Make) -> None:
 @pytest.mark.parametrize("width", [40, 60, 100, 140])
 def test_no_line_is_wider_than_the_terminal(identified: Make, undetermined: Make, width: int) -> None:
     for diagnosis in (identified(), undetermined()):
-        assert [line for line in to_text(diagnosis, width).splitlines() if cells(line) > width] == []
+        # a command has to survive a copy: it is not folded
+        folded = [line for line in to_text(diagnosis, width).splitlines() if not line.startswith(COMMANDS)]
+        assert [line for line in folded if cells(line) > width] == []
 
 
 def test_a_narrow_terminal_gets_forty_columns(identified: Make) -> None:

@@ -5,10 +5,14 @@ lines.
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
-from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.candidate import View
 from firstfault.correlate.diagnosis import ChainLink, Evidence
-from firstfault.correlate.graph import Edge, build
+from firstfault.correlate.graph import Edge
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _MOST = 12
 
@@ -23,11 +27,10 @@ def _names(keys: list[str], labels: dict[str, str]) -> str:
     return ", ".join(parts + others[:4])
 
 
-def chain_of(view: View, root: Candidate) -> tuple[ChainLink, ...]:
-    """Edges grouped by rule and cause, ordered by their distance from the root."""
+def chain_of(view: View, graph: nx.DiGraph[str]) -> tuple[ChainLink, ...]:
+    """Edges of an attempt's graph grouped by rule and cause, ordered by their distance from the root."""
     import networkx as nx
 
-    graph = build(view, root)
     labels = {key: str(data["label"]) for key, data in graph.nodes(data=True)}
     starts = [key for key, data in graph.nodes(data=True) if data["root"]]
     if not starts:

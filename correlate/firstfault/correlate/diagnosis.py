@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from firstfault.correlate.picture import CausalGraph, Context, ProgressUpTo, Swim
+
 
 class Verdict(StrEnum):
     """What the diagnosis settles."""
@@ -108,6 +110,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The last checkpoint that a line before the failure calls written, and that line."""
+
+    path: str | None
+    step: int | None
+    at: str | None
+    source: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """Size and span of what was read."""
 
@@ -120,6 +134,7 @@ class Job:
     ended: str | None
     last_step: int | None = None
     last_checkpoint: str | None = None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +173,10 @@ class RankFate:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do: from the catalog entry, already chosen for this job."""
+    """What to do: from the catalog entry, already chosen for this job.
+
+    `group`, `owner` and `restart` are of the class: its family, whose part it is, and what a restart needs.
+    """
 
     fix: tuple[str, ...] = ()
     confirm: tuple[str, ...] = ()
@@ -167,6 +185,9 @@ class Advice:
     resume: str = ""
     mechanism: str = ""
     references: tuple[str, ...] = ()
+    group: str = ""
+    owner: str = ""
+    restart: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +222,7 @@ class Diagnosis:
     advice: Advice = field(default_factory=Advice)
     coverage: Coverage = field(default_factory=Coverage)
     refusals: tuple[str, ...] = ()
+    swim: Swim = field(default_factory=Swim)
+    graph: CausalGraph = field(default_factory=CausalGraph)
+    progress: ProgressUpTo = field(default_factory=ProgressUpTo)
+    contexts: tuple[Context, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.attempts import attempts_of, in_their_attempts
 from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.collectives import read_collectives
+from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_launchers import ownerless_errors
@@ -156,16 +158,19 @@ def _attempt(
     return AttemptResult(number, view, ranked, healthy)
 
 
-def diagnose(database: Path | str, catalog: Catalog | None = None) -> Diagnosis:
-    """Diagnose the job of a timeline file and write the findings back into it."""
+def diagnose(database: Path | str, catalog: Catalog | None = None, wanted: Wanted | None = None) -> Diagnosis:
+    """Diagnose the job of a timeline file and write the findings back into it, where the file can be written."""
+    from firstfault.correlate.enrich import enriched
     from firstfault.correlate.store import save
     from firstfault.correlate.verdict import compose
 
-    con = open_timeline(database, writable=True)
+    writable = os.access(database, os.W_OK) or not os.path.exists(database)
+    con = open_timeline(database, writable=writable)
     try:
         found = correlate(con)
-        save(con, found)
-        return compose(found, catalog)
+        if writable:
+            save(con, found)
+        return enriched(con, found, compose(found, catalog), wanted or Wanted())
     finally:
         con.close()
 

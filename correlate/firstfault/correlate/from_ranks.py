@@ -106,7 +106,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         moment=earliest(view, signals),
     )
     if witnessed:
-        candidate.for_.append("a second witness: its exit code, or peers that wait for it")
+        candidate.for_.append(_witness_words(view, witnessed[0]))
     for state, signal in found:
         for other in state.own:
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
@@ -192,6 +192,18 @@ def _second_witness(view: View, state: RankState) -> bool:
         return True
     alone = not any(other.derived for other in view.states.values() if other.rank != state.rank)
     return alone and len(view.states) == 1
+
+
+def _witness_words(view: View, state: RankState) -> str:
+    """Who else shows that a rank failed."""
+    end = next((one for one in state.exits if one.code not in (None, 0) and not one.killed), None)
+    if end is not None:
+        how = f"by signal {end.died_by}" if end.died_by else f"with exit code {end.code}"
+        return f"its launcher saw rank {state.rank} end {how} by itself"
+    for one in view.collectives:
+        if state.rank in one.absent or state.rank not in one.waiters:
+            return f"other ranks wait for rank {state.rank} in {one.label}"
+    return "no other rank is there to have failed first"
 
 
 def reported_ends(view: View) -> Iterator[Candidate]:

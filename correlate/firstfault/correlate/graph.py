@@ -55,6 +55,14 @@ def rules() -> dict[str, Rule]:
     return {row["id"]: Rule(**row) for row in tomllib.loads(text)["rule"]}
 
 
+_RECORDS = {
+    "killed-by-memory": "an out-of-memory kill",
+    "device-failed": "a fault of a device",
+    "link-failed": "a fault of a link or adapter",
+    "storage-failed": "storage that does not answer",
+}
+
+
 class Builder:
     """Collects vertices and edges of one attempt."""
 
@@ -84,6 +92,10 @@ class Builder:
             return
         lines = tuple(signal.place for signal in shown)
         self.graph.add_edge(effect, cause, edge=Edge(effect, cause, rules()[rule], lines, shown))
+
+    def launcher(self, host: str | None) -> str:
+        """The vertex of a host's launcher."""
+        return self.vertex("launcher", host or "unknown", f"the launcher on {host}" if host else "a launcher")
 
     def rank(self, number: int) -> str:
         """The vertex of a rank."""
@@ -119,7 +131,8 @@ def _root_places(builder: Builder, root: Candidate | None) -> list[str]:
         "io-stall": "storage-failed",
     }.get(root.rule)
     if machine:
-        cause = builder.vertex("machine", f"{root.cls} {' '.join(root.hosts)}".strip())
+        where = f" on {', '.join(root.hosts)}" if root.hosts else ""
+        cause = builder.vertex("machine", f"{root.cls} {' '.join(root.hosts)}".strip(), f"{_RECORDS[machine]}{where}")
         for rank in ranks:
             builder.edge(rank, cause, machine, signals)
         return [cause]
@@ -129,12 +142,13 @@ def _root_places(builder: Builder, root: Candidate | None) -> list[str]:
             builder.edge(rank, cause, "host-lost", signals)
         return [cause]
     if root.rule == "authored-action":
-        cause = builder.vertex("scheduler", root.cls)
+        cause = builder.vertex("scheduler", root.cls, f"the scheduler or platform ({root.cls})")
         for rank in ranks or [builder.rank(state.rank) for state in builder.view.failing()]:
             builder.edge(rank, cause, "ended-by-scheduler", signals)
         return [cause]
     if root.common or not ranks:
-        cause = builder.vertex("job", root.cls)
+        where = f" on {', '.join(root.hosts)}" if root.hosts else " of the whole job"
+        cause = builder.vertex("job", root.cls, f"{root.cls}{where}")
         for number in root.scope_ranks:
             builder.edge(builder.rank(number), cause, "same-error-everywhere", signals)
         return [cause]
@@ -180,7 +194,7 @@ def _launchers(builder: Builder) -> None:
     for one in view.exits:
         if one.signal.attempt != view.attempt:
             continue
-        launcher = builder.vertex("launcher", one.host or "unknown")
+        launcher = builder.launcher(one.host)
         for rank in one.ranks:
             if one.killed:
                 if rank not in guilty:
@@ -212,7 +226,7 @@ def _peers(builder: Builder) -> None:
                 builder.edge(builder.rank(state.rank), builder.rank(source), "told-by", (signal,))
             elif signal.event is Event.STORE_LOST:
                 host = view.names.host_of(0, view.attempt) or host_of_signal(view, signal) or "unknown"
-                builder.edge(builder.rank(state.rank), builder.vertex("launcher", host), "lost-store", (signal,))
+                builder.edge(builder.rank(state.rank), builder.launcher(host), "lost-store", (signal,))
 
 
 def _rest(builder: Builder, places: list[str]) -> None:

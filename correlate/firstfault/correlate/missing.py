@@ -78,4 +78,4 @@ def _confirm(view: View, one: Candidate) -> str:
             "and port counters"
         )
     where = f" on {', '.join(one.hosts)}" if one.hosts else ""
-    return f"a second witness for {one.cls}{where}: the launcher's exit codes or the kernel log of that host"
+    return f"what confirms {one.cls}{where}: the launcher's exit codes or the kernel log of that host"

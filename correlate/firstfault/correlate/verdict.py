@@ -4,6 +4,8 @@ the next step.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firstfault.catalog import Catalog, load_catalog
 from firstfault.catalog.model import Entry, Event, FailureClass
 from firstfault.correlate.candidate import Candidate, View
@@ -25,9 +27,12 @@ from firstfault.correlate.diagnosis import (
     Verdict,
 )
 from firstfault.correlate.engine import AttemptResult, Correlation
-from firstfault.correlate.folding import fate_of, fold
+from firstfault.correlate.folded import folded
+from firstfault.correlate.folding import fate_of, fate_words, fold
+from firstfault.correlate.graph import build
 from firstfault.correlate.missing import missing_fact
-from firstfault.correlate.model import Signal
+from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.picture import CausalGraph
 from firstfault.correlate.ranking import STRUCTURAL
 
 NO_FAILURE = Failure(None, None, None)
@@ -131,17 +136,10 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
     """The answer for the whole job, worded by the catalog that it was read with."""
     catalog = catalog or load_catalog()
     results = correlation.attempts
-    last = results[-1]
-    first_failed = next((result for result in results if result.failed), None)
-    if last.healthy:
-        chosen, verdict = last, Verdict.NO_FAILURE
-    elif first_failed is None:
-        chosen, verdict = last, Verdict.UNDETERMINED
-    else:
-        chosen = first_failed
-        verdict = Verdict.IDENTIFIED if chosen.ranked.best is not None else Verdict.UNDETERMINED
+    chosen, verdict = judged(correlation)
     view, ranked = chosen.view, chosen.ranked
     best = ranked.best if verdict is Verdict.IDENTIFIED else None
+    graph = build(view, best) if best else None
     failure = failure_of(best, catalog) if best else NO_FAILURE
     entry = catalog.entries.get(failure.entry or "")
     known = catalog.classes.get(failure.cls or "")
@@ -152,7 +150,7 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
     )
     if verdict is Verdict.UNDETERMINED:
         evidence = tuple(one for candidate in ranked.open[:3] for one in cite(view, candidate)[:4])[:_MAX_EVIDENCE]
-    missing = missing_fact(view, ranked, bool(first_failed)) if verdict is Verdict.UNDETERMINED else None
+    missing = missing_fact(view, ranked, chosen.failed) if verdict is Verdict.UNDETERMINED else None
     place = place_of(view, best) if best else Place()
     suspects = [
         one for one, chance in zip(ranked.open, ranked.probabilities, strict=True) if chance >= _SUSPECT and one.ranks
@@ -174,15 +172,36 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         why_not=why_not(view, chosen, best),
         also=also_failed(view, chosen, best, catalog),
         attempts=tuple(attempt_of(result, catalog) for result in results),
-        chain=chain_of(view, best) if best else (),
-        fates=tuple(
-            RankFate(state.rank, state.host, fate_of(state, best), state.last_step, None, view.attempt)
-            for state in view.states.values()
-        ),
+        chain=chain_of(view, graph) if graph is not None else (),
+        graph=folded(graph) if graph is not None else CausalGraph(),
+        fates=fates_of(view, best),
         advice=advice_of(entry, known),
         coverage=coverage_of(correlation),
         refusals=ranked.refusals,
     )
+
+
+def judged(correlation: Correlation) -> tuple[AttemptResult, Verdict]:
+    """The attempt that the answer is about, and what it settles: the last where it completed, else the first that
+    failed.
+    """
+    last = correlation.attempts[-1]
+    first_failed = next((result for result in correlation.attempts if result.failed), None)
+    if last.healthy:
+        return last, Verdict.NO_FAILURE
+    if first_failed is None:
+        return last, Verdict.UNDETERMINED
+    return first_failed, Verdict.IDENTIFIED if first_failed.ranked.best is not None else Verdict.UNDETERMINED
+
+
+def fates_of(view: View, best: Candidate | None) -> tuple[RankFate, ...]:
+    """How each rank ended, with its last step and when its last line was printed."""
+    found = []
+    for state in view.states.values():
+        last = state.last_ns(view.times)
+        seen = view.times.text(Moment(last, 0)) if last is not None else None
+        found.append(RankFate(state.rank, state.host, fate_of(state, best), state.last_step, seen, view.attempt))
+    return tuple(found)
 
 
 def confidence(result: AttemptResult, best: Candidate | None, verdict: Verdict) -> float:
@@ -200,14 +219,22 @@ def confidence(result: AttemptResult, best: Candidate | None, verdict: Verdict) 
 def hypotheses(view: View, result: AttemptResult) -> tuple[Hypothesis, ...]:
     """Candidates with what speaks for and against each, the likeliest first; explained ones last."""
     found = [
-        Hypothesis(one.cls, one.entry, one.ranks, one.hosts, round(chance, 3), tuple(one.for_), tuple(one.against))
+        Hypothesis(one.cls, one.entry, one.ranks, one.hosts, round(chance, 3), reasons(one), tuple(one.against))
         for one, chance in zip(result.ranked.open, result.ranked.probabilities, strict=True)
     ]
     for one in result.ranked.explained:
         cause = one.explained_by
         reason = f"follows from {cause.cls} on {place_words(cause)}" if cause else ""
-        found.append(Hypothesis(one.cls, one.entry, one.ranks, one.hosts, 0.0, tuple(one.for_), (*one.against, reason)))
+        found.append(Hypothesis(one.cls, one.entry, one.ranks, one.hosts, 0.0, reasons(one), (*one.against, reason)))
     return tuple(found[:12])
+
+
+def reasons(candidate: Candidate) -> tuple[str, ...]:
+    """What speaks for a candidate; where no rule says more, what its lines are."""
+    if candidate.for_:
+        return tuple(candidate.for_)
+    shown = {why: f"{why}: {signal.source.path}:{signal.line}" for signal, why in reversed(candidate.signals[:3])}
+    return tuple(reversed(shown.values()))
 
 
 def place_words(candidate: Candidate) -> str:
@@ -268,13 +295,33 @@ def summary(
 
 
 def why_not(view: View, result: AttemptResult, best: Candidate | None) -> tuple[tuple[str, str], ...]:
-    """Why the others that look guilty are not accused."""
+    """Why the others that look guilty are not accused: whose candidates follow, and who printed the first error."""
     found = []
     for one in result.ranked.explained[:8]:
         cause = one.explained_by or best
         if cause is not None:
-            found.append((place_words(one), f"its {one.cls} follows from {cause.cls} on {place_words(cause)}"))
+            found.append((place_words(one), f"{one.cls} there follows from {cause.cls} on {place_words(cause)}"))
+    if best is not None and (loud := _first_to_complain(view, best)) is not None:
+        found.append(loud)
     return tuple(found)
+
+
+def _first_to_complain(view: View, best: Candidate) -> tuple[str, str] | None:
+    """The rank outside the root whose error bears the earliest time: readers of raw logs accuse it first."""
+    loud = sorted(
+        (moment.ns, state.rank, signal.place)
+        for state in view.states.values()
+        if state.rank not in best.ranks
+        for signal in (state.derived + state.secondary)[:1]
+        if signal.own_stamp and (moment := view.times.of(signal)) is not None
+    )
+    if not loud:
+        return None
+    ns, rank, (path, line) = loud[0]
+    state = view.states[rank]
+    where = f"rank {rank}{f' ({state.host})' if state.host else ''}"
+    at = view.times.text(Moment(ns, 0))
+    return where, f"its error of {at} is the first with a time ({path}:{line}), but it only {fate_words(state)}"
 
 
 _INDEPENDENT = frozenset({"oom-kill", "device-fault", "link-fault", "node-lost"})
@@ -353,11 +400,14 @@ def clocks_of(correlation: Correlation) -> tuple[Clock, ...]:
 
 def advice_of(entry: Entry | None, known: FailureClass | None) -> Advice:
     """What the catalog advises for the root; without an entry, the commands that its class begins with."""
-    if entry is None:
-        return Advice(confirm=known.first_commands) if known else Advice()
-    return Advice(
-        entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references
-    )
+    if known is None:
+        return Advice()
+    steps = Advice(confirm=known.first_commands)
+    if entry is not None:
+        steps = Advice(
+            entry.fix, entry.confirm, entry.verify, entry.prevent, entry.resume, entry.mechanism, entry.references
+        )
+    return replace(steps, group=known.group, owner=known.owner, restart=known.restart)
 
 
 def coverage_of(correlation: Correlation) -> Coverage:

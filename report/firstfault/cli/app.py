@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from firstfault.cli.catalog_commands import catalog_app
+from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import (
     CatalogDirs,
@@ -49,6 +50,8 @@ def diagnose(
     fail_on_failure: Annotated[
         bool, typer.Option("--fail-on-failure", help="Exit with 3 where the verdict is not no-failure.")
     ] = False,
+    context: ContextLines = None,
+    context_ranks: ContextRanks = None,
     host_map: HostMap = None,
     rank_map: RankMap = None,
     tz: Zone = None,
@@ -61,19 +64,20 @@ def diagnose(
     """Read the logs of a job and say what failed first."""
     with errors_in_words():
         chosen = check_format(format_)
+        wanted = wanted_context(context, context_ranks)
         options = ingest_options(host_map, rank_map, tz, year, follow_links, workers, catalog_dirs)
         from firstfault.cli.run import judge, read_logs, show, write_all
 
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
             read_logs(paths, output / "timeline.duckdb", options, quiet)
-            answer = judge(output / "timeline.duckdb", options.catalogs)
+            answer = judge(output / "timeline.duckdb", options.catalogs, wanted)
             write_all(answer, output)
         else:
             with tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
                 database = Path(folder) / "timeline.duckdb"
                 read_logs(paths, database, options, quiet)
-                answer = judge(database, options.catalogs)
+                answer = judge(database, options.catalogs, wanted)
         show(answer, chosen)
         if fail_on_failure and answer.verdict != "no-failure":
             raise typer.Exit(int(Status.NOT_HEALTHY))
@@ -113,13 +117,21 @@ def ingest(
 
 
 @app.command()
-def report(db: Timeline, format_: Format = None, output: Output = None, catalog_dirs: CatalogDirs = None) -> None:
+def report(
+    db: Timeline,
+    format_: Format = None,
+    output: Output = None,
+    context: ContextLines = None,
+    context_ranks: ContextRanks = None,
+    catalog_dirs: CatalogDirs = None,
+) -> None:
     """Diagnose a timeline that stands, and report."""
     with errors_in_words():
         chosen = check_format(format_)
+        wanted = wanted_context(context, context_ranks)
         from firstfault.cli.run import judge, show, write_all
 
-        answer = judge(db, existing(catalog_dirs))
+        answer = judge(db, existing(catalog_dirs), wanted)
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
             write_all(answer, output)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from firstfault.cli.messages import CommandError, progress_bar
 
 if TYPE_CHECKING:
+    from firstfault.correlate.contexts import Wanted
     from firstfault.correlate.diagnosis import Diagnosis
     from firstfault.ingest import IngestOptions
     from firstfault.ingest.run import IngestResult
@@ -68,20 +69,12 @@ def counted(result: IngestResult) -> str:
     )
 
 
-def judge(database: Path, catalogs: Sequence[Path] = ()) -> Diagnosis:
+def judge(database: Path, catalogs: Sequence[Path] = (), wanted: Wanted | None = None) -> Diagnosis:
     """The diagnosis of a timeline; the findings go back into it where it can be written."""
     from firstfault.catalog import load_catalog
     from firstfault.correlate.engine import diagnose
 
-    catalog = load_catalog(catalogs)
-    if not database.is_file() or os.access(database, os.W_OK):
-        return diagnose(database, catalog)
-    from firstfault.correlate.engine import correlate
-    from firstfault.correlate.verdict import compose
-    from firstfault.timeline import open_timeline
-
-    with open_timeline(database) as con:
-        return compose(correlate(con), catalog)
+    return diagnose(database, load_catalog(catalogs), wanted)
 
 
 def render(diagnosis: Diagnosis, format_: str) -> str:
@@ -123,3 +116,7 @@ def write_all(diagnosis: Diagnosis, folder: Path) -> None:
 
     for name, format_ in (("diagnosis.json", "json"), ("report.md", "markdown"), ("report.html", "html")):
         replace_file(folder / name, render(diagnosis, format_).encode("utf-8", "backslashreplace"))
+    if diagnosis.swim.lanes:
+        from firstfault.report.swim_svg import standalone
+
+        replace_file(folder / "swimlanes.svg", standalone(diagnosis.swim).encode("utf-8", "backslashreplace"))

@@ -27,7 +27,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         metavar="DIR",
-        help="Folder for report.md, report.html and diagnosis.json; of diagnose, timeline.duckdb too.",
+        help="Folder for report.md, report.html, diagnosis.json, swimlanes.svg; of diagnose, timeline.duckdb too.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]

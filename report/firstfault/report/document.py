@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from firstfault.correlate.diagnosis import (
@@ -18,6 +19,8 @@ from firstfault.correlate.diagnosis import (
     Hypothesis,
     Place,
 )
+from firstfault.report.openings import openings
+from firstfault.report.preserve import commands
 
 SCHEMA = "firstfault.diagnosis/1"
 
@@ -118,6 +121,7 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
             "ended": diagnosis.job.ended,
             "last_step": diagnosis.job.last_step,
             "last_checkpoint": diagnosis.job.last_checkpoint,
+            "checkpoint": _plain(diagnosis.job.checkpoint),
         },
         "clocks": [
             {
@@ -151,6 +155,9 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
             "resume": advice.resume,
             "mechanism": advice.mechanism,
             "references": list(advice.references),
+            "group": advice.group,
+            "owner": advice.owner,
+            "restart": advice.restart,
         },
         "coverage": {
             "sources": dict(diagnosis.coverage.sources_by_kind),
@@ -160,7 +167,25 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
             ],
         },
         "refusals": list(diagnosis.refusals),
+        "openings": [_plain(one) for one in openings(diagnosis)],
+        "preserve": [_plain(one) for one in commands(diagnosis)],
+        "fates": _plain(diagnosis.fates),
+        "progress": _plain(diagnosis.progress),
+        "swim": _plain(diagnosis.swim),
+        "graph": _plain(diagnosis.graph),
+        "contexts": _plain(diagnosis.contexts),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Frozen values whose fields are named as in the document, as dictionaries, lists and plain values."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return _finite(value)
+    return str(value) if isinstance(value, str) else value
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,15 +1,27 @@
-"""The report as one HTML file: no script, nothing fetched, every word of a log escaped, readable in the dark."""
+"""The report as one HTML file: nothing is fetched, every word of a log is escaped, it reads in light, dark and on a
+phone. One script of its own zooms the swim lanes; without it the page says the same.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib import resources
 
-from firstfault.correlate.diagnosis import Diagnosis, Evidence, RankFate, Verdict
+from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.report.charts import causal_graph, progress
+from firstfault.report.grid import grid
+from firstfault.report.openings import openings, resume_words
+from firstfault.report.preserve import commands
+from firstfault.report.swim_svg import figure
 from firstfault.report.words import (
     Witness,
     clean,
     clock_words,
+    clocks_words,
     group_words,
     job_words,
     number_ranges,
@@ -17,29 +29,27 @@ from firstfault.report.words import (
     place_words,
     ranks_words,
     says_again,
+    short,
     time_words,
     verdict_words,
     witnesses,
 )
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #888; --bad: #c62828; --unsure: #b26a00; --good: #2e7d32; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1.5rem; }
-h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; border-bottom: 1px solid var(--line); margin-top: 2rem; }
-header { border-left: .4rem solid var(--soft); padding-left: 1rem; }
-.identified { border-color: var(--bad); } .undetermined { border-color: var(--unsure); }
-.no-failure { border-color: var(--good); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
-dt { font-weight: 600; } dd { margin: 0; }
-code, pre { font: 13px/1.45 ui-monospace, monospace; } pre { margin: .2rem 0 .6rem; white-space: pre-wrap; }
-pre, .place { overflow-wrap: anywhere; } .soft { color: var(--soft); } li { margin-bottom: .3rem; }
-.grid { display: flex; flex-wrap: wrap; gap: 2px; } .grid span { width: 1.6rem; text-align: center; font-size: 11px; }
-.grid span { background: #8883; }
-.grid .root { background: var(--bad); color: #fff; } .grid .well { background: #2e7d3266; }
-.grid .none { outline: 1px dashed var(--soft); background: none; }
-""".strip()
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_MOST_RANKS = 4096
+
+@cache
+def _asset(name: str) -> str:
+    """A file of the page: its style or its script."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _digest(content: str) -> str:
+    return "'sha256-" + b64encode(sha256(f"\n{content}\n".encode()).digest()).decode() + "'"
+
+
+def policy() -> str:
+    """Nothing is fetched, and nothing runs but the one style and the one script of this page, by their digests."""
+    style, script = _digest(_asset("page.css")), _digest(_asset("page.js"))
+    return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
 
 
 def to_html(diagnosis: Diagnosis) -> str:
@@ -50,22 +60,52 @@ def to_html(diagnosis: Diagnosis) -> str:
 def _page(one: Diagnosis) -> Iterator[str]:
     title = f"firstfault: {verdict_words(one)}"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width">'
-    yield f"<title>{_text(title)}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>"
+    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(policy())}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="referrer" content="no-referrer">'
+    yield f"<title>{_text(title)}</title>\n<style>\n{_asset('page.css')}\n</style>\n</head>\n<body>"
     said = "The logs do not settle what failed first." if one.missing_fact else one.summary
     yield f'<header class="{one.verdict}"><h1>{_text(title)}</h1><p>{_text(said)}</p></header>'
-    yield "<dl>"
+    body = list(_body(one))
+    yield "<nav>"
+    yield from (f'<a href="#{name}">{words}</a>' for name, words, _ in body)
+    yield "</nav>"
+    yield "<main><dl>"
     yield from (f"<dt>{name}</dt><dd>{value}</dd>" for name, value in _facts(one))
     yield "</dl>"
-    yield from _list("Evidence", (_witness(witness) for witness in witnesses(one.evidence)))
-    yield from _to_do(one)
-    yield from _ranks(one.fates)
-    yield from _followers(one)
-    yield from _doubt(one)
-    yield from _attempts(one)
-    yield from _reading(one)
-    yield "</body>\n</html>"
+    for name, words, lines in body:
+        yield f'<section id="{name}">\n<h2>{words}</h2>'
+        yield from lines
+        yield "</section>"
+    yield f"</main>\n<script>\n{_asset('page.js')}\n</script>\n</body>\n</html>"
+
+
+def _body(one: Diagnosis) -> Iterator[tuple[str, str, list[str]]]:
+    """Sections with something in them: id, title, lines."""
+    identified = one.verdict is Verdict.IDENTIFIED
+    sections: tuple[tuple[str, str, Iterable[str]], ...] = (
+        ("readers", "In short", _openings(one)),
+        ("evidence", "Evidence", _list(_witness(witness) for witness in witnesses(one.evidence))),
+        ("lanes", "What happened when", figure(one.swim)),
+        ("do", "What to do", _to_do(one)),
+        ("preserve", "Before a restart", _preserve(one)),
+        ("followed", "Who followed" if identified else "The other ranks", _followers(one)),
+        ("spread", "How it spread", _spread(one)),
+        ("ranks", "How each rank ended", grid(one.fates)),
+        ("progress", "Progress up to the failure" if one.verdict is not Verdict.NO_FAILURE else "Progress",
+         _progress(one)),
+        ("hypotheses", "Hypotheses", _hypotheses(one)),
+        ("whynot", "Why not the others", _list(f"{_text(who)}: {_text(why)}" for who, why in one.why_not)),
+        ("also", "Failed as well, and not because of it", _also(one)),
+        ("attempts", "Attempts", _attempts(one)),
+        ("before", "Lines before the first evidence", _contexts(one)),
+        ("clocks", "Clocks", _clocks(one)),
+        ("read", "What was read", _reading(one)),
+    )  # fmt: skip
+    for name, words, lines in sections:
+        listed = list(lines)
+        if listed:
+            yield name, words, listed
 
 
 def _text(said: str) -> str:
@@ -76,12 +116,19 @@ def _place(one: Evidence) -> str:
     return f'<code class="place">{escape(clean(one.path))}:{one.line}</code>'
 
 
-def _list(title: str, items: Iterable[str]) -> Iterator[str]:
+def _list(items: Iterable[str], kind: str = "ul") -> Iterator[str]:
     listed = list(items)
     if listed:
-        yield f"<h2>{title}</h2>\n<ul>"
+        yield f"<{kind}>"
         yield from (f"<li>{item}</li>" for item in listed)
-        yield "</ul>"
+        yield f"</{kind}>"
+
+
+def _titled(title: str, items: Iterable[str]) -> Iterator[str]:
+    listed = list(_list(items))
+    if listed:
+        yield f"<h3>{title}</h3>"
+        yield from listed
 
 
 def _facts(one: Diagnosis) -> Iterator[tuple[str, str]]:
@@ -111,78 +158,87 @@ def _witness(one: Witness) -> str:
     return f'{_place(one.shown)} <span class="soft">{_text(one.shown.why)}</span>{text}{again}'
 
 
+def _openings(one: Diagnosis) -> Iterator[str]:
+    yield '<div class="openings">'
+    for opening in openings(one):
+        yield f"<section><h3>{opening.reader}</h3><p>{_text(opening.text)}</p></section>"
+    yield "</div>"
+
+
 def _to_do(one: Diagnosis) -> Iterator[str]:
     advice = one.advice
     if one.verdict is not Verdict.IDENTIFIED:
         return
     if advice.mechanism:
-        yield f"<h2>What it means</h2>\n<p>{_text(advice.mechanism)}</p>"
-    yield from _list("Fix", map(_text, advice.fix))
-    yield from _list("Check", map(_text, advice.confirm))
-    yield from _list("Then see", map(_text, advice.verify))
-    yield from _list("Prevent", map(_text, advice.prevent))
-    yield from _list("Resume", map(_text, filter(None, (advice.resume, one.job.last_checkpoint))))
+        yield f"<p>{_text(advice.mechanism)}</p>"
+    yield from _titled("Fix", map(_text, advice.fix))
+    yield from _titled("Check that it is so", map(_text, advice.confirm))
+    yield from _titled("After the fix", map(_text, advice.verify))
+    yield from _titled("Prevent", map(_text, advice.prevent))
+    yield from _titled("Resume", [_text(resume_words(one))])
 
 
-def _ranks(fates: tuple[RankFate, ...]) -> Iterator[str]:
-    if not fates:
-        return
-    yield '<h2>Ranks</h2>\n<div class="grid">'
-    for one in sorted(fates, key=lambda fate: fate.rank)[:_MOST_RANKS]:
-        style = (
-            "root" if one.fate.startswith("initiating") else {"completed": "well", "left no log": "none"}.get(one.fate)
+def _preserve(one: Diagnosis) -> Iterator[str]:
+    listed = commands(one)
+    if listed:
+        yield "<p>A restart takes some of the evidence away. These commands only read and copy.</p>"
+        yield from _list(
+            f'<span class="soft">{_text(command.where)}: {_text(command.why)}</span>'
+            f"<pre>{escape(clean(command.command))}</pre>"
+            for command in listed
         )
-        host = f" on {one.host}" if one.host else ""
-        step = f", last step {one.last_step}" if one.last_step is not None else ""
-        said = _text(f"rank {one.rank}{host}: {one.fate}{step}")
-        yield f'<span{f" class={style}" if style else ""} title="{said}">{one.rank}</span>'
-    yield "</div>"
-    if len(fates) > _MOST_RANKS:
-        yield f'<p class="soft">and {len(fates) - _MOST_RANKS:,} more</p>'
 
 
 def _followers(one: Diagnosis) -> Iterator[str]:
-    title = "Who followed" if one.verdict is Verdict.IDENTIFIED else "The other ranks"
     yield from _list(
-        title,
-        (
-            f"{_text(group_words(group))} ({number_ranges(group.ranks)})"
-            + (f": {_place(group.example)}" if group.example else "")
-            for group in one.collateral.groups
-        ),
-    )
-    yield from _list(
-        "How it spread",
-        (
-            f"{_text(link.cause)} → {_text(link.effect)}<br>"
-            f'<span class="soft">{link.strength}: {_text(link.why)}</span> {" ".join(map(_place, link.evidence))}'
-            for link in one.chain
-        ),
+        f"{_text(group_words(group))} ({number_ranges(group.ranks)})"
+        + (f": {_place(group.example)}" if group.example else "")
+        for group in one.collateral.groups
     )
 
 
-def _doubt(one: Diagnosis) -> Iterator[str]:
-    if one.verdict is not Verdict.NO_FAILURE:
-        yield from _list(
-            "Hypotheses",
-            (
-                f"{candidate.confidence:.2f} <code>{_text(candidate.cls)}</code>, "
-                + _text(
-                    ranks_words(candidate.ranks) if candidate.ranks else ", ".join(candidate.hosts) or "no single place"
-                )
-                + "".join(f"<br>for: {_text(reason)}" for reason in candidate.for_)
-                + "".join(f"<br>against: {_text(reason)}" for reason in candidate.against)
-                for candidate in one.hypotheses
-            ),
-        )
-    yield from _list("Why not", (f"{_text(who)}: {_text(why)}" for who, why in one.why_not))
+def _spread(one: Diagnosis) -> Iterator[str]:
+    yield from causal_graph(one.graph)
     yield from _list(
-        "Failed as well, and not because of it",
-        (
-            f"{_text(other.failure.title or other.failure.cls or '')}: {_text(place_words(other.initiating))}"
-            + "".join(f"<br>{_witness(witness)}" for witness in witnesses(other.evidence)[:3])
-            for other in one.also
-        ),
+        f"{_text(link.cause)} → {_text(link.effect)}<br>"
+        f'<span class="soft">{link.strength}: {_text(link.why)}</span> {" ".join(map(_place, link.evidence))}'
+        for link in one.chain
+    )
+
+
+def _progress(one: Diagnosis) -> Iterator[str]:
+    reached = one.progress.reached
+    if reached:
+        first, last = reached[0], reached[-1]
+        if first is last:
+            yield f"<p>{_text(ranks_words(first.ranks))} came to step {first.step:,}.</p>"
+        else:
+            yield f"<p>The furthest came to step {last.step:,}, the last to step {first.step:,}.</p>"
+            yield from _list(
+                f"step {stop.step:,}: {_text(short(ranks_words(stop.ranks), 200))}" for stop in reached[:8]
+            )
+            if len(reached) > 8:
+                yield f'<p class="soft">and {len(reached) - 8} other steps up to {last.step:,}</p>'
+    yield from progress(one.progress, one.swim)
+
+
+def _hypotheses(one: Diagnosis) -> Iterator[str]:
+    if one.verdict is Verdict.NO_FAILURE:
+        return
+    yield from _list(
+        f"{candidate.confidence:.2f} <code>{_text(candidate.cls)}</code>, "
+        + _text(ranks_words(candidate.ranks) if candidate.ranks else ", ".join(candidate.hosts) or "no single place")
+        + "".join(f"<br>for: {_text(reason)}" for reason in candidate.for_)
+        + "".join(f"<br>against: {_text(reason)}" for reason in candidate.against)
+        for candidate in one.hypotheses
+    )
+
+
+def _also(one: Diagnosis) -> Iterator[str]:
+    yield from _list(
+        f"{_text(other.failure.title or other.failure.cls or '')}: {_text(place_words(other.initiating))}"
+        + "".join(f"<br>{_witness(witness)}" for witness in witnesses(other.evidence)[:3])
+        for other in one.also
     )
 
 
@@ -194,16 +250,33 @@ def _attempts(one: Diagnosis) -> Iterator[str]:
         words = "completed" if attempt.verdict is Verdict.NO_FAILURE else "not determined"
         if attempt.failure.cls:
             words = f"{attempt.failure.title or attempt.failure.cls}: {place_words(attempt.initiating)}"
-        said.append(f"{attempt.attempt}: {_text(words)}")
-    yield from _list("Attempts", said)
+        said.append(f"attempt {attempt.attempt}: {_text(words)}")
+    yield from _list(said)
+
+
+def _contexts(one: Diagnosis) -> Iterator[str]:
+    for context in one.contexts:
+        yield (
+            f"<details><summary>{_text(context.who)}: {len(context.lines):,} lines of "
+            f'<code class="place">{_text(context.path)}</code> up to line {context.until:,}</summary><pre>'
+        )
+        yield "\n".join(f"{line:>8,}  {escape(clean(said))}" for line, said in context.lines)
+        yield "</pre></details>"
+
+
+def _clocks(one: Diagnosis) -> Iterator[str]:
+    yield from _list(map(_text, clocks_words(one.clocks, 12)))
+    if len(one.clocks) > 12:
+        yield "<details><summary>Each clock</summary>"
+        yield from _list(_text(clock_words(clock)) for clock in one.clocks)
+        yield "</details>"
 
 
 def _reading(one: Diagnosis) -> Iterator[str]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in one.coverage.sources_by_kind)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in one.coverage.sources_by_kind)
     read = [f"files: {_text(kinds or 'none')}"]
-    read += [f"clock of {_text(clock_words(clock))}" for clock in one.clocks]
     read += [
         f"{severity}: {_text(kind)} ({count:,}): {_text(detail)}"
         for severity, kind, count, detail in one.coverage.problems
     ]
-    yield from _list("What was read", read)
+    yield from _list(read)

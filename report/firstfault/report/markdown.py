@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from firstfault.correlate.diagnosis import AlsoFailed, Diagnosis, Evidence, Verdict
+from firstfault.correlate.diagnosis import AlsoFailed, Diagnosis, Evidence, RankFate, Verdict
+from firstfault.report.lanes_text import lane_rows
+from firstfault.report.openings import openings, resume_words
+from firstfault.report.preserve import commands
 from firstfault.report.words import (
     Witness,
     clean,
-    clock_words,
+    clocks_words,
     group_words,
     job_words,
     number_ranges,
@@ -28,13 +31,18 @@ _ESCAPED = str.maketrans({**{char: f"\\{char}" for char in "\\`*_[]|#~"}, "<": "
 def code(text: str) -> str:
     """Text in a code span that no backtick inside can close."""
     text = clean(text)
+    fence = "`" * (_longest_run(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _longest_run(text: str) -> int:
+    """Length of the longest run of backticks."""
     longest = run = 0
     for char in text:
         run = run + 1 if char == "`" else 0
         longest = max(longest, run)
-    fence = "`" * (longest + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
+    return longest
 
 
 def cell(text: str) -> str:
@@ -64,12 +72,17 @@ def _lines(one: Diagnosis) -> Iterator[str]:
     yield "| --- | --- |"
     yield from (f"| {name} | {value} |" for name, value in _facts(one))
     yield ""
+    yield from (f"**For the {opening.reader}:** {words(opening.text)}\n" for opening in openings(one))
     yield from _evidence(one)
+    yield from _lanes(one)
     yield from _collateral(one)
     yield from _doubt(one)
     yield from _also(one.also)
     yield from _advice(one)
+    yield from _preserve(one)
+    yield from _fates(one)
     yield from _attempts(one)
+    yield from _contexts(one)
     yield from _reading(one)
 
 
@@ -166,7 +179,7 @@ def _advice(one: Diagnosis) -> Iterator[str]:
         ("Check", advice.confirm),
         ("Then see", advice.verify),
         ("Prevent", advice.prevent),
-        ("Resume", tuple(filter(None, (advice.resume, one.job.last_checkpoint)))),
+        ("Resume", (resume_words(one),)),
     )
     for name, listed in steps:
         if listed:
@@ -174,6 +187,56 @@ def _advice(one: Diagnosis) -> Iterator[str]:
             yield ""
             yield from (f"- {words(step)}" for step in listed)
             yield ""
+
+
+def block(lines: Iterable[str]) -> Iterator[str]:
+    """Lines in a fenced block that no backticks inside can close."""
+    listed = [clean(line) for line in lines]
+    fence = "`" * max(3, max(map(_longest_run, listed), default=0) + 1)
+    yield from (f"{fence}text", *listed, fence, "")
+
+
+def _lanes(one: Diagnosis) -> Iterator[str]:
+    rows = [row for row, _ in lane_rows(one.swim, 100)]
+    if rows:
+        yield from _title("What happened when")
+        yield from block(rows)
+
+
+def _preserve(one: Diagnosis) -> Iterator[str]:
+    listed = commands(one)
+    if listed:
+        yield from _title("Before a restart")
+        for command in listed:
+            yield f"- {words(command.where)}: {words(command.why)}"
+            yield f"  {code(command.command)}"
+        yield ""
+
+
+def _fates(one: Diagnosis) -> Iterator[str]:
+    groups: dict[str, list[RankFate]] = {}
+    for fate in sorted(one.fates, key=lambda one: one.rank):
+        groups.setdefault(fate.fate, []).append(fate)
+    if len(groups) < 2:
+        return
+    yield from _title("How each rank ended")
+    yield "| fate | ranks | last steps |"
+    yield "| --- | --- | --- |"
+    for said, members in sorted(groups.items(), key=lambda item: (not item[0].startswith("initiating"), item[0])):
+        steps = sorted({fate.last_step for fate in members if fate.last_step is not None})
+        reach = "" if not steps else str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+        ranks = short(number_ranges(fate.rank for fate in members), 300)
+        yield f"| {words(said)} | {len(members)}: {words(ranks)} | {reach} |"
+    yield ""
+
+
+def _contexts(one: Diagnosis) -> Iterator[str]:
+    for number, context in enumerate(one.contexts):
+        if number == 0:
+            yield from _title("Lines before the first evidence")
+        yield f"**{words(context.who)}**, {code(context.path)} up to line {context.until}"
+        yield ""
+        yield from block(f"{line:>7}  {said}" for line, said in context.lines)
 
 
 def _attempts(one: Diagnosis) -> Iterator[str]:
@@ -192,7 +255,7 @@ def _reading(one: Diagnosis) -> Iterator[str]:
     yield from _title("What was read")
     kinds = ", ".join(f"{count} {kind}" for kind, count in one.coverage.sources_by_kind)
     yield f"- files: {kinds or 'none'}"
-    yield from (f"- clock of {words(clock_words(clock))}" for clock in one.clocks)
+    yield from (f"- clock: {words(said)}" for said in clocks_words(one.clocks, 8))
     for severity, kind, count, detail in one.coverage.problems:
         yield f"- {severity}: {words(kind)} ({count:,}): {words(short(detail, 200))}"
     yield ""

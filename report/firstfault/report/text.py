@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.report.lanes_text import lane_rows
 from firstfault.report.layout import Line, Piece, cut, plain, wrapped
+from firstfault.report.openings import openings, resume_words
+from firstfault.report.preserve import commands
 from firstfault.report.words import (
     Witness,
     clean,
-    clock_words,
+    clocks_words,
     group_words,
     job_words,
     number_ranges,
@@ -40,6 +43,7 @@ _STYLES = {
     "dim": "dim",
     "cite": "cyan",
     "warn": "yellow",
+    "root": "red",
     str(Verdict.IDENTIFIED): "bold red",
     str(Verdict.UNDETERMINED): "bold yellow",
     str(Verdict.NO_FAILURE): "bold green",
@@ -100,6 +104,8 @@ class _Page:
 
     def behind_it(self) -> Iterator[Line]:
         """What the answer rests on, what it means, what was read."""
+        yield from self._openings()
+        yield from self._lanes()
         more = witnesses(self.one.evidence)[_SHOWN:]
         if more:
             yield from self._head("More evidence")
@@ -109,7 +115,10 @@ class _Page:
         yield from self._chain()
         yield from self._why_not()
         yield from self._meaning()
+        yield from self._preserve()
+        yield from self._progress()
         yield from self._attempts()
+        yield from self._contexts()
         yield from self._reading()
 
     # parts of the first screen
@@ -169,11 +178,45 @@ class _Page:
         yield from self._rows("fix", fixes)
         if fixes:
             yield from self._rows("check", [one_sentence(step) for step in one.advice.confirm[:1]])
-            resume = one.job.last_checkpoint or one_sentence(one.advice.resume)
-            if resume:
-                yield from self._row("resume", clean(resume))
+            yield from self._row("resume", resume_words(one))
 
     # parts behind it
+
+    def _openings(self) -> Iterator[Line]:
+        yield from self._head("In short")
+        for opening in openings(self.one):
+            yield from self._row(opening.reader, opening.text)
+
+    def _lanes(self) -> Iterator[Line]:
+        rows = list(lane_rows(self.one.swim, self.width - 2))
+        if rows:
+            yield from self._head("What happened when")
+            yield from ((Piece(f"  {row}", "root" if root else ""),) for row, root in rows)
+
+    def _preserve(self) -> Iterator[Line]:
+        listed = commands(self.one)
+        if listed:
+            yield from self._head("Before a restart")
+        for one in listed:
+            yield from self._text(f"{one.where}: {one.why}", "dim")
+            yield (Piece(f"    {clean(one.command)}", whole=True),)
+
+    def _progress(self) -> Iterator[Line]:
+        reached = self.one.progress.reached
+        if len(reached) < 2:
+            return
+        yield from self._head("Progress up to the failure")
+        for one in (*reached[:3], *(reached[-1:] if len(reached) > 3 else ())):
+            yield from self._text(f"step {one.step:,}: {cut(ranks_words(one.ranks), 2 * self.width)}")
+        if len(reached) > 4:
+            yield from self._text(f"and {len(reached) - 4:,} steps between them", "dim")
+
+    def _contexts(self) -> Iterator[Line]:
+        for one in self.one.contexts:
+            yield from self._head(f"Lines before the first evidence: {clean(one.who)}")
+            yield from self._text(f"{clean(one.path)}, up to line {one.until:,}", "dim")
+            for line, said in one.lines:
+                yield (Piece(f"  {line:>7}  ", "dim"), Piece(cut(clean(said), 400)))
 
     def _also(self) -> Iterator[Line]:
         if self.one.also:
@@ -212,7 +255,6 @@ class _Page:
             ("check", advice.confirm[1:]),
             ("then see", advice.verify),
             ("prevent", advice.prevent),
-            ("resume", (advice.resume,) if advice.resume and self.one.job.last_checkpoint else ()),
         )
         if any(steps for _, steps in left):
             yield ()
@@ -237,10 +279,7 @@ class _Page:
         yield from self._head("What was read")
         kinds = ", ".join(f"{count} {kind}" for kind, count in coverage.sources_by_kind)
         yield from self._row("files", kinds or "none", "dim")
-        shown = self.one.clocks[:6]
-        yield from self._rows("clocks", [clock_words(clock) for clock in shown], "dim")
-        if len(self.one.clocks) > len(shown):
-            yield from self._row("", f"and {len(self.one.clocks) - len(shown)} more", "dim")
+        yield from self._rows("clocks", clocks_words(self.one.clocks, 4), "dim")
         for severity, kind, count, detail in coverage.problems:
             loud = severity in ("error", "data-loss")
             said = f"{kind} ({count:,}): {cut(clean(detail), 3 * self.width)}"
@@ -264,8 +303,8 @@ class _Page:
             mark = "- " if len(texts) > 1 else ""
             yield from wrapped([Piece(mark + text, style)], self.width, indent + " " * len(mark), head)
 
-    def _text(self, text: str) -> Iterator[Line]:
-        yield from wrapped([Piece(text)], self.width, "  ")
+    def _text(self, text: str, style: str = "") -> Iterator[Line]:
+        yield from wrapped([Piece(text, style)], self.width, "  ")
 
     def _head(self, title: str) -> Iterator[Line]:
         yield ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from firstfault.correlate.diagnosis import Clock, CollateralGroup, Diagnosis, Evidence, Place, Verdict
 
@@ -66,7 +67,7 @@ def place_words(place: Place) -> str:
     if place.ranks:
         parts.append(ranks_words(place.ranks))
     if place.hosts:
-        hosts = f"host{'' if len(place.hosts) == 1 else 's'} {', '.join(map(clean, place.hosts))}"
+        hosts = hosts_words(place.hosts)
         parts.append(f"on {hosts}" if parts else hosts)
     if place.gpus:
         parts.append(f"(GPU {', '.join(map(clean, place.gpus))})")
@@ -91,13 +92,54 @@ def verdict_words(diagnosis: Diagnosis) -> str:
 
 
 def many(count: int, noun: str) -> str:
-    """'1 rank', '1,485 lines'."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """'1 rank', '1,485 lines', '8 processes'."""
+    return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def time_words(at: str) -> str:
     """An ISO time for people: '2026-05-04 10:11:12.345 UTC'; without a zone where no log fixes it."""
     return at.replace("T", " ").replace("Z", " UTC")
+
+
+def span_of(begun: str | None, ended: str | None) -> tuple[str, float] | None:
+    """How long it is from one ISO time to another, in words and in seconds; None where either is unknown."""
+    try:
+        first, last = (datetime.fromisoformat(at) if at else None for at in (begun, ended))
+    except ValueError:
+        return None
+    if first is None or last is None or (first.tzinfo is None) != (last.tzinfo is None):
+        return None
+    seconds = (last - first).total_seconds()
+    return duration_words(seconds), seconds
+
+
+def duration_words(seconds: float) -> str:
+    """'850 ms', '12.3 s', '12 min 30 s', '2 h 5 min', '3 d 4 h'."""
+    size = abs(seconds)
+    if size < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if size < 60:
+        return f"{seconds:.3g} s"
+    whole = round(size)
+    for name, unit, small, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= unit:
+            rest = whole % unit // part
+            return f"{'-' if seconds < 0 else ''}{whole // unit} {name}{f' {rest} {small}' if rest else ''}"
+    return f"{seconds:.3g} s"
+
+
+def hosts_words(hosts: Iterable[str]) -> str:
+    """'host a', 'hosts a, b and 3 more'."""
+    named = [clean(host) for host in hosts]
+    more = f" and {len(named) - 6} more" if len(named) > 6 else ""
+    return f"host{'' if len(named) == 1 else 's'} {', '.join(named[:6])}{more}"
+
+
+def lower_first(text: str) -> str:
+    """A title inside a sentence; an abbreviation or a name keeps its capital."""
+    word = text.split(" ", 1)[0]
+    name = any(char.isupper() or char.isdigit() for char in word[1:])
+    return text if name else text[:1].lower() + text[1:]
 
 
 def span_words(started: str, ended: str) -> str:
@@ -137,15 +179,51 @@ def group_words(group: CollateralGroup) -> str:
     return f"{many(count, 'rank')} {what}"
 
 
+def clock_name(host: str) -> str:
+    """Whose clock it is: a host, or a file whose host no line tells."""
+    path = host.removeprefix("file:")
+    return clean(host) if path == host else f"{clean(path)} (its host is not known)"
+
+
 def clock_words(clock: Clock) -> str:
     """One clock in words."""
+    name = clock_name(clock.host)
     if clock.offset_seconds is None:
-        return f"{clean(clock.host)}: cannot be compared, {clean(clock.how)}"
-    if clock.how == "the reference":
-        return f"{clean(clock.host)}: the reference"
+        return f"{name}: cannot be compared, {clean(clock.how)}"
+    if clock.how == REFERENCE:
+        return f"{name}: the clock that the others are compared with"
     sign = "ahead" if clock.offset_seconds >= 0 else "behind"
     bound = f" ± {clock.uncertainty_seconds:.3g} s" if clock.uncertainty_seconds is not None else ""
-    return f"{clean(clock.host)}: {abs(clock.offset_seconds):.3f} s {sign}{bound} ({clean(clock.how)})"
+    return f"{name}: {abs(clock.offset_seconds):.3f} s {sign}{bound} ({clean(clock.how)})"
+
+
+REFERENCE = "the reference"
+
+
+def clocks_words(clocks: Iterable[Clock], most: int) -> list[str]:
+    """All clocks in so many lines and a few more: the furthest off first, those that cannot be compared folded."""
+    listed = list(clocks)
+    if len(listed) == 1 and listed[0].how == REFERENCE:
+        return [f"{clock_name(listed[0].host)}: the only clock"]
+    linked = [one for one in listed if one.offset_seconds is not None]
+    if linked and all(one.how == REFERENCE for one in linked):
+        said = [f"times are those of {clock_name(linked[0].host)}"]
+    else:
+        first = [one for one in linked if one.how == REFERENCE]
+        rest = sorted(
+            (one for one in linked if one.how != REFERENCE), key=lambda one: (-abs(one.offset_seconds or 0.0), one.host)
+        )
+        said = [clock_words(one) for one in (*first, *rest[: max(1, most - len(first))])]
+        if len(rest) > most - len(first):
+            said.append(f"and {len(linked) - len(said):,} clocks that are closer")
+    reasons: dict[str, list[str]] = {}
+    for one in listed:
+        if one.offset_seconds is None:
+            reasons.setdefault(one.how, []).append(clock_name(one.host))
+    for how, names in sorted(reasons.items()):
+        more = f" and {len(names) - 4:,} more" if len(names) > 4 else ""
+        said.append(f"cannot be compared, {clean(how)}: {', '.join(names[:4])}{more}")
+    return said
 
 
 def one_sentence(text: str) -> str:

@@ -1,0 +1,301 @@
+"""Swim lanes of an attempt: who printed when, who fell silent, and what happened on which lane.
+
+A job of few ranks has a lane for each; beyond, a lane holds a host, or several neighbouring hosts. The place where it
+began always has a lane of its own. Lines are counted into buckets by the database, finer around the failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import duckdb
+
+from firstfault.catalog.model import Event
+from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.folding import fate_of
+from firstfault.correlate.model import MACHINE_EVENTS, Moment, Signal
+from firstfault.correlate.picture import Lane, Mark, MarkKind, Swim
+from firstfault.correlate.states import RankState
+from firstfault.correlate.times import Times
+
+RANK_LANES = 128
+"""More ranks than this share lanes by host."""
+HOST_LANES = 200
+"""More hosts than this share lanes with their neighbours."""
+_OWN_LANES = 8
+_MACHINE_LANES = 24
+_MARKS = 12
+_BUCKETS = 60_000
+_SECOND = 1_000_000_000
+LAUNCHERS = frozenset({Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT})
+"""What launchers say of a rank: it stands on the lane of that rank, as its end."""
+_ENDS = frozenset({MarkKind.KILL, MarkKind.EXIT})
+_RATES = {MarkKind.ROOT: 0, MarkKind.ERROR: 1, MarkKind.MACHINE: 2, MarkKind.EXIT: 3, MarkKind.ECHO: 4}
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A lane in the making; times in nanoseconds on the aligned clock."""
+
+    name: str
+    ranks: list[int] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+    root: bool = False
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    marks: list[tuple[int, MarkKind, str, str, int]] = field(default_factory=list)
+
+
+def swim_of(
+    con: duckdb.DuckDBPyConnection, view: View, root: Candidate | None, failed: Moment | None
+) -> tuple[Swim, int | None]:
+    """The lanes of one attempt, and the nanosecond of their origin.
+
+    Without a single stamp that a clock places there are none.
+    """
+    times = view.times
+    moments = [
+        moment.ns
+        for state in view.states.values()
+        for extent in state.extents
+        for stamp in (extent.first_ns, extent.last_ns)
+        if stamp is not None and (moment := times.of_source(extent.source, stamp)) is not None
+    ]
+    if not moments:
+        return Swim(unplaced=len(view.states)), None
+    begin, end = min(moments), max(moments)
+    if failed is not None and begin - 7 * 24 * 3600 * _SECOND < failed.ns < end + 24 * 3600 * _SECOND:
+        begin, end = min(begin, failed.ns), max(end, failed.ns)
+    else:
+        failed = None
+    focus = _focus(begin, end, failed, view.usual_step_ns)
+    drafts = _drafts(view, root)
+    lane_of = {rank: number for number, draft in enumerate(drafts) for rank in draft.ranks}
+    for number, start, stop in _activity(con, view, lane_of, focus, (begin, end), len(drafts)):
+        drafts[number].spans.append((start, stop))
+    for state in view.states.values():
+        drafts[lane_of[state.rank]].marks.extend(_rank_marks(state, times, root, len(drafts) < len(view.states)))
+    machines = _machines(view, root, begin, end)
+    placed = [draft for draft in drafts if draft.spans or draft.marks]
+    lanes = tuple(_lane(draft, view, root, begin) for draft in (*machines, *placed))
+    last = max([end, *(mark[0] for draft in (*machines, *placed) for mark in draft.marks)])
+    swim = Swim(
+        origin=times.text(Moment(begin, 0)),
+        until=round((last - begin) / _SECOND, 3),
+        focus=(round((focus[0] - begin) / _SECOND, 3), round((max(focus[1], last) - begin) / _SECOND, 3)),
+        failed_at=round((failed.ns - begin) / _SECOND, 3) if failed else None,
+        lanes=lanes,
+        unplaced=len(drafts) - len(placed),
+    )
+    return swim, begin
+
+
+def _focus(begin: int, end: int, failed: Moment | None, step_ns: int) -> tuple[int, int]:
+    """The stretch around the failure: all that follows it, and enough before to see what was usual."""
+    if failed is None:
+        return begin, end
+    lead = max((end - failed.ns) // 3, 4 * step_ns, 2 * _SECOND)
+    return max(begin, failed.ns - lead), end
+
+
+def _drafts(view: View, root: Candidate | None) -> list[_Draft]:
+    """Lanes for all ranks of the attempt, in the order of ranks."""
+    own = set(root.ranks) if root and len(root.ranks) <= _OWN_LANES else set()
+    if len(view.states) <= RANK_LANES:
+        own = set(view.states)
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for state in view.states.values():
+        if state.rank not in own:
+            hosts[state.host or ""].append(state.rank)
+    guilty = set(root.hosts) if root else set()
+    named = sorted(hosts.items(), key=lambda item: item[1])
+    size = max(1, -(-len(named) // HOST_LANES))
+    drafts = [_Draft(f"rank {rank}", [rank]) for rank in sorted(own)]
+    block: list[tuple[str, list[int]]] = []
+    for item in named:
+        if item[0] in guilty:
+            drafts.append(_block([item]))
+            continue
+        block.append(item)
+        if len(block) == size:
+            drafts.append(_block(block))
+            block = []
+    if block:
+        drafts.append(_block(block))
+    for draft in drafts:
+        draft.hosts.update(host for rank in draft.ranks if (host := view.states[rank].host))
+        draft.root = bool(root) and bool(set(draft.ranks) & set(root.ranks if root else ()))
+    return sorted(drafts, key=lambda draft: min(draft.ranks))
+
+
+def _block(block: list[tuple[str, list[int]]]) -> _Draft:
+    ranks = sorted(rank for _, some in block for rank in some)
+    first, last = block[0][0] or "host unknown", block[-1][0] or "host unknown"
+    return _Draft(first if len(block) == 1 else f"{first} to {last}", ranks)
+
+
+def _activity(
+    con: duckdb.DuckDBPyConnection,
+    view: View,
+    lane_of: dict[int, int],
+    focus: tuple[int, int],
+    span: tuple[int, int],
+    lanes: int,
+) -> Iterable[tuple[int, int, int]]:
+    """Stretches with lines: lane, first and last nanosecond, on the aligned clock."""
+    times, sources = view.times, view.timeline.sources
+    shifts: dict[int, int] = {}
+    for state in view.states.values():
+        for extent in state.extents:
+            if extent.last_ns is not None and extent.source.id not in shifts:
+                moment = times.of_source(extent.source, extent.last_ns)
+                if moment is not None:
+                    shifts[extent.source.id] = moment.ns - extent.last_ns
+    if not shifts:
+        return
+    buckets = max(12, min(240, _BUCKETS // max(1, lanes)))
+    coarse = max(_SECOND, (span[1] - span[0]) // buckets)
+    fine = max(_SECOND // 5, (focus[1] - focus[0]) // buckets)
+    ids = sorted(shifts)
+    ranks = sorted(lane_of)
+    rows = con.execute(
+        """
+        WITH cuts AS (SELECT unnest($1::INTEGER[]) AS source_id, unnest($2::BIGINT[]) AS cut),
+        lanes AS (SELECT unnest($3::INTEGER[]) AS rank, unnest($4::INTEGER[]) AS lane),
+        placed AS (
+            SELECT n.lane, l.source_id, l.near_ns, l.near_ns >= c.cut AS near,
+                   (l.near_ns - c.cut) // CASE WHEN l.near_ns >= c.cut THEN $5 ELSE $6 END AS bucket
+            FROM line_rows l JOIN cuts c USING (source_id) JOIN lanes n USING (rank)
+            WHERE l.near_ns IS NOT NULL AND coalesce(l.attempt, 0) = $7
+        )
+        SELECT lane, near, source_id, min(near_ns), max(near_ns) FROM placed
+        GROUP BY lane, near, source_id, bucket ORDER BY lane, near, source_id, min(near_ns)
+        """,
+        [ids, [focus[0] - shifts[one] for one in ids], ranks, [lane_of[one] for one in ranks], fine, coarse,
+         view.attempt],
+    ).fetchall()  # fmt: skip
+    found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for lane, near, source, first, last in rows:
+        one, other = (times.of_source(sources[source], stamp) for stamp in (first, last))
+        if one is not None and other is not None:
+            found[lane].append((one.ns, max(one.ns, other.ns), fine if near else coarse))
+    for lane in sorted(found):
+        start = stop = room = None
+        for first, last, width in sorted(found[lane]):
+            if stop is not None and room is not None and start is not None and first <= stop + 2 * max(width, room):
+                stop = max(stop, last)
+            else:
+                if start is not None and stop is not None:
+                    yield lane, start, stop
+                start, stop = first, last
+            room = width
+        if start is not None and stop is not None:
+            yield lane, start, stop
+
+
+def _rank_marks(
+    state: RankState, times: Times, root: Candidate | None, shared: bool
+) -> list[tuple[int, MarkKind, str, str, int]]:
+    """What happened to one rank; of each kind the first."""
+    found: list[tuple[int, MarkKind, str, str, int]] = []
+    who = f"rank {state.rank}: " if shared else ""
+    roots = {id(signal) for signal, _ in root.signals} if root else set()
+
+    def mark(signals: Iterable[Signal], kind: MarkKind, word: str) -> None:
+        """The first of them with a stamp of its own; one with its neighbour's only where the lane has no other."""
+        listed = [signal for signal in signals if kind in _ENDS or id(signal) not in roots]
+        for signal in sorted(listed, key=lambda one: not one.own_stamp):
+            moment = times.of(signal)
+            if moment is None or (found and not signal.own_stamp):
+                continue
+            about = "" if signal.own_stamp else " (time of the line before it)"
+            said = f"{who}{word}: {_said(signal)}{about}"
+            found.append((moment.ns, kind, said, signal.source.path, signal.line))
+            return
+
+    for signal, why in root.signals if root else ():
+        moment = times.of(signal)
+        if signal.rank == state.rank and signal.event not in LAUNCHERS and moment is not None:
+            kind = MarkKind.ROOT if root and state.rank in root.ranks else MarkKind.ECHO
+            found.append((moment.ns, kind, f"{who}{why}: {_said(signal)}", signal.source.path, signal.line))
+    if root and state.rank in root.ranks and not found and (last := state.last_extent(times)) is not None:
+        moment = times.of_source(last.source, last.last_ns) if last.last_ns is not None else None
+        if moment is not None:
+            said = " ".join(last.last_text.split())[:160]
+            found.append((moment.ns, MarkKind.ROOT, f"{who}its last line: {said}", last.source.path, last.last_line))
+    mark(state.own, MarkKind.ERROR, "an error of its own")
+    mark(state.derived, MarkKind.ECHO, "only follows")
+    mark(state.secondary, MarkKind.ECHO, "after its peers were lost")
+    mark((one.signal for one in state.exits if one.killed), MarkKind.KILL, "ended by its launcher")
+    mark((one.signal for one in state.exits if not one.killed), MarkKind.EXIT, f"exit code {state.exit_code}")
+    mark(state.completed, MarkKind.DONE, "a good end")
+    saved = [signal for signal in state.phases if (signal.fact or "").startswith("checkpoint-end")]
+    mark(reversed(saved), MarkKind.SAVED, "checkpoint")
+    return found
+
+
+def _said(signal: Signal) -> str:
+    text = " ".join((signal.text or signal.captures.get("text", "")).split())
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _machines(view: View, root: Candidate | None, begin: int, end: int) -> list[_Draft]:
+    """Lanes for what kernels, drivers, switches, schedulers and platforms record."""
+    roots = {id(signal): why for signal, why in root.signals} if root else {}
+    drafts: dict[str, _Draft] = {}
+    room = max(60 * _SECOND, (end - begin) // 10)
+    chosen = [
+        signal
+        for signal, _ in (root.signals if root else ())
+        if signal.rank is None and not (root and root.ranks and signal.event in LAUNCHERS)
+    ]
+    known = {id(signal) for signal in chosen}
+    chosen += [
+        signal
+        for signal in view.signals
+        if signal.event in MACHINE_EVENTS and signal.event is not Event.SLOW and id(signal) not in known
+        and not signal.weak and signal.rank is None
+    ]  # fmt: skip
+    for signal in chosen:
+        moment = view.times.of(signal)
+        if moment is None or not begin - room <= moment.ns <= end + room:
+            continue
+        host = signal.host or signal.source.host
+        kind = {"rank": "log", "job": "log", "node": "log"}.get(signal.source.kind, signal.source.kind)
+        name = f"{kind} of {view.names.canonical(host)}" if host else f"the {kind}"
+        if name not in drafts and len(drafts) == _MACHINE_LANES:
+            continue
+        draft = drafts.setdefault(name, _Draft(name))
+        if host:
+            draft.hosts.add(view.names.canonical(host))
+        why = roots.get(id(signal))
+        draft.root = draft.root or why is not None
+        mark = MarkKind.ROOT if why is not None else MarkKind.MACHINE
+        draft.marks.append(
+            (max(begin, moment.ns), mark, f"{why or signal.cls}: {_said(signal)}", signal.source.path, signal.line)
+        )
+    return sorted(drafts.values(), key=lambda draft: (not draft.root, draft.name))
+
+
+def _lane(draft: _Draft, view: View, root: Candidate | None, begin: int) -> Lane:
+    fates = Counter(fate_of(view.states[rank], root) for rank in draft.ranks)
+    words = [what if len(draft.ranks) == 1 else f"{count}× {what}" for what, count in sorted(fates.items())]
+    kept: dict[tuple[MarkKind, int, int, str], tuple[int, MarkKind, str, str, int]] = {}
+    for mark in sorted(draft.marks):
+        # many ranks of one lane suffer alike: one mark for each kind and second is enough
+        extra = mark[4] if len(draft.ranks) <= 1 else 0
+        kept.setdefault((mark[1], mark[0] // _SECOND, extra, mark[3] if extra else ""), mark)
+    marks = sorted(kept.values(), key=lambda one: (_RATES.get(one[1], 5), one))[:_MARKS]
+    return Lane(
+        name=draft.name,
+        ranks=tuple(draft.ranks),
+        hosts=tuple(sorted(draft.hosts)),
+        fate=", ".join(words),
+        root=draft.root,
+        spans=tuple((round((a - begin) / _SECOND, 3), round((b - begin) / _SECOND, 3)) for a, b in draft.spans),
+        marks=tuple(
+            Mark(round((at - begin) / _SECOND, 3), kind, what, path, line)
+            for at, kind, what, path, line in sorted(marks)
+        ),
+    )
