@@ -49,7 +49,8 @@ def _series(con: duckdb.DuckDBPyConnection, view: View, rank: int | None, root: 
             SELECT source_id, line, step, stamp_ns, row_number() OVER (ORDER BY source_id, line) AS position,
                    count(*) OVER () AS total
             FROM progress
-            WHERE rank IS NOT DISTINCT FROM $1 AND coalesce(attempt, 0) = $2 AND stamp_ns IS NOT NULL AND step IS NOT NULL
+            WHERE rank IS NOT DISTINCT FROM $1 AND coalesce(attempt, 0) = $2 AND stamp_ns IS NOT NULL
+              AND step IS NOT NULL
         )
         SELECT source_id, stamp_ns, step FROM mine
         WHERE (position - 1) % greatest(1, total // $3) = 0 OR position = total ORDER BY position

@@ -64,6 +64,26 @@ def commands(one: Diagnosis) -> tuple[Preserve, ...]:
     return tuple(found)
 
 
+def folded(command: str, width: int) -> list[str]:
+    """A command over several lines that a shell reads as one: broken at blanks that no single quote holds."""
+    words, word, quote = [], "", ""
+    for char in command:
+        if char in "'\"" and quote in ("", char):
+            quote = "" if quote else char
+        if char == " " and quote != "'":
+            words.append(word)
+            word = ""
+        else:
+            word += char
+    lines: list[str] = []
+    for one in (*words, word):
+        if lines and len(lines[-1]) + len(one) + 3 <= width:
+            lines[-1] += f" {one}"
+        else:
+            lines.append(one)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
 def _hosts(one: Diagnosis) -> list[str]:
     named = list(one.initiating.hosts)
     if not named:

@@ -12,7 +12,7 @@ from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
 from firstfault.report.lanes_text import lane_rows
 from firstfault.report.layout import Line, Piece, cut, plain, wrapped
 from firstfault.report.openings import openings, resume_words
-from firstfault.report.preserve import commands
+from firstfault.report.preserve import commands, folded
 from firstfault.report.words import (
     Witness,
     clean,
@@ -199,7 +199,8 @@ class _Page:
             yield from self._head("Before a restart")
         for one in listed:
             yield from self._text(f"{one.where}: {one.why}", "dim")
-            yield (Piece(f"    {clean(one.command)}", whole=True),)
+            for line in folded(clean(one.command), self.width - 4):
+                yield (Piece(f"    {line}"),)
 
     def _progress(self) -> Iterator[Line]:
         reached = self.one.progress.reached
