@@ -102,6 +102,10 @@ class Matcher:
         found = [(number, self.confirm(number, message)) for number in ranked]
         return [(number, captures) for number, captures in found if captures is not None]
 
+    def precedence(self, pattern: int) -> int:
+        """The place of a pattern among all: of those on a line, the one with the lowest speaks for it."""
+        return self._rank[pattern]
+
     def best(self, patterns: Iterable[int]) -> int:
         """The pattern that speaks for a line: entries before facts, fallbacks last, strong before weak, then narrow."""
         return min(patterns, key=self._rank.__getitem__)

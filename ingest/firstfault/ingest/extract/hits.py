@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -201,7 +200,7 @@ def _beyond(lines: Searched, rows: Rows, numbers: Numbers) -> Marks:
 
 @stage("signals")
 def _signals(texts: _Texts, held: _Held, numbers: Numbers, matcher: Matcher) -> list[tuple[int, SignalRow]]:
-    """Signals by row, those of one row in the order in which they stand there."""
+    """Signals by row, of one row the one that speaks for it first."""
     rows = texts.rows[held.hits]
     own, messages = owns(texts.lines.frame, rows), held.messages.to_list()
     found: list[SignalRow | None] = [None] * len(rows)
@@ -209,7 +208,8 @@ def _signals(texts: _Texts, held: _Held, numbers: Numbers, matcher: Matcher) -> 
         captures = matcher.exact(number).captures(held.messages.gather(mine))
         for place, said in zip(mine.tolist(), captures, strict=True):
             found[place] = _signal(number, matcher, messages[place], said, own[place])
-    return sorted(zip(rows.tolist(), filter(None, found), strict=True), key=itemgetter(0))
+    made = list(zip(rows.tolist(), filter(None, found), strict=True))
+    return sorted(made, key=lambda one: (one[0], matcher.precedence(one[1].pattern)))
 
 
 def owns(frame: pl.DataFrame, rows: Rows) -> list[Own]:
