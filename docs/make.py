@@ -7,18 +7,22 @@ With `--check` nothing is written; the exit status is 1 where a page is not as i
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN_JOB = "sample_logs/mute-rank6/logs"
+SHOWN_ROWS = 6
+SHOWN_WIDTH = 120
 MADE = "<!-- made by docs/make.py -->"
 
 
@@ -93,38 +97,16 @@ def _commands(name: str, command: Any) -> Iterator[str]:
 
 # timeline
 
-QUESTIONS = {
-    "The first errors of each rank": """
-SELECT rank, host, path, line, time, entry, message
-FROM lines WHERE level IN ('ERROR', 'FATAL') AND rank IS NOT NULL
-QUALIFY row_number() OVER (PARTITION BY rank ORDER BY time, path, line) = 1
-ORDER BY time, rank""",
-    "The last line of each rank": """
-SELECT rank, host, path, line, time, message
-FROM lines WHERE rank IS NOT NULL
-QUALIFY row_number() OVER (PARTITION BY rank ORDER BY time DESC, path, line DESC) = 1
-ORDER BY rank""",
-    "Who is behind": """
-SELECT rank, max(step) AS step FROM progress WHERE rank IS NOT NULL GROUP BY rank ORDER BY step, rank""",
-    "What happened around a moment": """
-SELECT time, host, rank, path, line, message
-FROM lines WHERE time BETWEEN TIMESTAMPTZ '2026-05-04 10:11:10Z' AND TIMESTAMPTZ '2026-05-04 10:11:15Z'
-ORDER BY time, path, line""",
-    "Errors folded over ranks": """
-SELECT entry, class, count(*) AS lines, list_sort(list_distinct(list(rank))) AS ranks
-FROM lines WHERE entry IS NOT NULL GROUP BY entry, class ORDER BY lines DESC, entry""",
-    "What was not understood": """
-SELECT severity, kind, path, line, count, detail FROM problems ORDER BY severity, kind, path, line""",
-}
-
 
 def timeline() -> str:
-    """Tables and views with their columns."""
+    """Questions with their answers for a sample job, then all tables and views with their columns."""
     return page(
         "The timeline",
         "`firstfault ingest PATH... --db FILE` and `firstfault diagnose PATH... --output DIR` leave one DuckDB file.\n"
-        "`firstfault sql FILE 'SELECT ...'` asks it; any DuckDB client that reads storage version 1.2 can as well.\n"
-        "Names of tables, views and columns stay: a released one is never renamed or dropped.",
+        "`firstfault sql FILE 'SELECT ...'` asks it, and `firstfault sql FILE` without a query gives a prompt;\n"
+        "any DuckDB client that reads storage version 1.2 can as well, and finds this page in the table `guide`.\n"
+        "Names of tables, views and columns stay: a released one is never renamed or dropped.\n"
+        "What a diagnosis adds is there once `diagnose --output` or `report` ran on the file.",
         _timeline(),
     )
 
@@ -133,45 +115,69 @@ def _timeline() -> Iterator[str]:
     import duckdb
 
     from firstfault.timeline import create_schema
+    from firstfault.timeline.relations import questions, relations
 
+    asked = questions()
     yield "## Questions"
     yield ""
-    for question, query in QUESTIONS.items():
-        yield f"{question}:"
-        yield ""
-        yield f"```sql{query}"
-        yield "```"
-        yield ""
+    yield f"Each with a query and its answer for `{SHOWN_JOB}`, at most {SHOWN_ROWS} rows of it."
+    yield "`firstfault sql FILE .examples` lists them, `firstfault sql FILE '.run 5'` asks one."
+    yield ""
+    yield from (f"{number}. [{one.question}](#{_anchor(one.question or '')})" for number, one in enumerate(asked, 1))
+    yield ""
+    with sample_timeline() as database:
+        for one in asked:
+            yield f"### {one.question}"
+            yield ""
+            yield f"```sql\n{one.example}\n```"
+            yield ""
+            yield f"```\n{_answer(database, one.example or '')}\n```"
+            yield ""
     with duckdb.connect() as con:
         create_schema(con)
-        for folder, kind in (("views", "View"), ("schema", "Table")):
-            for text in _statements(folder):
-                name = re.search(rf"CREATE {kind.upper()} (\w+)", text)
-                assert name is not None
-                yield f"## {kind} `{name[1]}`"
-                yield ""
-                yield from (line.removeprefix("-- ") for line in text.splitlines() if line.startswith("-- "))
-                yield ""
-                yield from _columns(con.execute(f"DESCRIBE {name[1]}").fetchall(), _comments(text))
-                yield ""
+        for one in sorted(relations(), key=lambda one: not one.view):
+            yield f"## {'View' if one.view else 'Table'} `{one.name}`"
+            yield ""
+            yield one.what
+            yield ""
+            types = {row[0]: row[1] for row in con.execute(f"DESCRIBE {one.name}").fetchall()}
+            yield "| column | type | what |"
+            yield "| --- | --- | --- |"
+            yield from (
+                f"| `{column.name}` | {cell(types[column.name])} | {cell(column.what)} |" for column in one.columns
+            )
+            yield ""
 
 
-def _statements(folder: str) -> list[str]:
-    files = sorted(resources.files("firstfault.timeline").joinpath(folder).iterdir(), key=lambda one: one.name)
-    return [file.read_text(encoding="utf-8") for file in files if file.name.endswith(".sql")]
+def _anchor(title: str) -> str:
+    """The name that Markdown renderers give a heading."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-def _comments(text: str) -> Mapping[str, str]:
-    return {found[1]: found[2] for found in re.finditer(r"(?m)^    (\w+) .*?-- (.+)$", text)}
+@contextmanager
+def sample_timeline() -> Iterator[Path]:
+    """The timeline of the job that the pages show, with its diagnosis."""
+    from firstfault.correlate.engine import diagnose
+    from firstfault.ingest import IngestOptions, ingest
+
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "timeline.duckdb"
+        ingest([ROOT / SHOWN_JOB], database, IngestOptions(workers=1))
+        diagnose(database)
+        yield database
 
 
-def _columns(columns: list[tuple[Any, ...]], comments: Mapping[str, str]) -> Iterator[str]:
-    explained = any(column[0] in comments for column in columns)
-    yield "| column | type | what |" if explained else "| column | type |"
-    yield "| --- | --- | --- |" if explained else "| --- | --- |"
-    for column in columns:
-        what = f" {cell(comments.get(column[0], ''))} |" if explained else ""
-        yield f"| `{column[0]}` | {cell(column[1])} |{what}"
+def _answer(database: Path, query: str) -> str:
+    from firstfault.cli.sql_rows import table
+    from firstfault.timeline.gate import open_gate
+
+    out = io.StringIO()
+    with open_gate(database) as gate:
+        found = gate.ask(query)
+        rows = list(found.rows)
+        table(found.names, iter(rows[:SHOWN_ROWS]), out, SHOWN_WIDTH)
+    more = len(rows) - SHOWN_ROWS
+    return out.getvalue().rstrip() + (f"\n({more} more)" if more > 0 else "")
 
 
 # rules
@@ -303,12 +309,9 @@ def readme() -> str:
 def first_screen() -> str:
     """What a terminal shows of that job before the details."""
     from firstfault.correlate.engine import diagnose
-    from firstfault.ingest import IngestOptions, ingest
     from firstfault.report.text import to_text
 
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / "t.duckdb"
-        ingest([ROOT / SHOWN_JOB], database, IngestOptions(workers=1))
+    with sample_timeline() as database:
         blocks = to_text(diagnose(database), 100).split("\n\n")
     return "\n\n".join(blocks[:2])
 

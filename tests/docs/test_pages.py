@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import duckdb
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -68,13 +67,12 @@ def test_the_readme_shows_two_commands_of_one_line_each() -> None:
     assert lines == [f"python3 dev.py diagnose {make().SHOWN_JOB}", "python3 dev.py test"]
 
 
-@pytest.mark.parametrize("question", list(make().QUESTIONS))
-def test_the_questions_to_the_timeline_can_be_asked(question: str) -> None:
-    from firstfault.timeline import create_schema
-
-    with duckdb.connect() as con:
-        create_schema(con)
-        assert con.execute(make().QUESTIONS[question]).fetchall() == []
+def test_the_answers_to_most_questions_are_shown_not_empty() -> None:
+    """The examples run on the sample job when the page is made."""
+    answers = re.findall(r"(?s)### ([^\n]+)\n\n```sql\n.+?\n```\n\n```\n(.+?)\n```", made()["docs/timeline.md"])
+    empty = [question for question, answer in answers if len(answer.splitlines()) < 3]
+    assert len(answers) >= 20
+    assert len(empty) <= 6, empty
 
 
 def test_every_command_has_help() -> None:

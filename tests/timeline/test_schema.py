@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import duckdb
 import pytest
 
 from firstfault.timeline import TimelineError, create_schema, open_timeline, write_timeline
+from firstfault.timeline.relations import Relation, questions, relations
 
 FOLDER = Path(__file__).parents[2] / "ingest" / "firstfault" / "timeline"
 TABLES = sorted((FOLDER / "schema").glob("*.sql"))
@@ -30,14 +33,28 @@ def empty() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize("file", TABLES, ids=[file.name for file in TABLES])
 def test_every_table_and_column_is_explained(file: Path) -> None:
     head, _, body = file.read_text().partition("CREATE TABLE ")
-    assert re.fullmatch(r"(-- .+\n)+", head)
+    assert re.fullmatch(r"(--.+\n)+", head)
     for line in body.splitlines()[1:-1]:
         assert re.search(r"-- \S", line), line
 
 
-@pytest.mark.parametrize("file", sorted((FOLDER / "views").glob("*.sql")), ids=lambda file: file.name)
-def test_every_view_is_explained(file: Path) -> None:
-    assert file.read_text().startswith("-- ")
+@pytest.mark.parametrize("one", relations(), ids=lambda one: one.name)
+def test_every_table_and_view_describes_its_columns(empty: duckdb.DuckDBPyConnection, one: Relation) -> None:
+    columns = [row[0] for row in empty.execute(f"DESCRIBE {one.name}").fetchall()]
+    assert [column.name for column in one.columns] == columns
+    assert one.what.startswith("One row for ")
+    assert (one.question is None) == (one.example is None)
+    assert not one.question or one.question.endswith("?")
+
+
+def test_every_question_has_its_place_and_its_example_runs(empty: duckdb.DuckDBPyConnection) -> None:
+    asked = questions()
+    assert {one.name for one in asked} == {one.name for one in relations() if one.question}
+    assert len(asked) >= 20
+    for one in asked:
+        empty.execute(one.example or "").fetchall()
+    guide = empty.execute("SELECT relation, question, example FROM guide WHERE question IS NOT NULL ORDER BY position")
+    assert guide.fetchall() == [(one.name, one.question, one.example) for one in asked]
 
 
 def test_lines_has_the_columns_that_others_rely_on(empty: duckdb.DuckDBPyConnection) -> None:
@@ -45,7 +62,7 @@ def test_lines_has_the_columns_that_others_rely_on(empty: duckdb.DuckDBPyConnect
     assert {name: columns.get(name) for name in LINES} == LINES
 
 
-@pytest.mark.parametrize("view", ["lines", "signals", "coverage"])
+@pytest.mark.parametrize("view", [one.name for one in relations() if one.view])
 def test_views_of_an_empty_timeline_are_empty(empty: duckdb.DuckDBPyConnection, view: str) -> None:
     assert empty.execute(f"SELECT * FROM {view}").fetchall() == []
 
@@ -123,6 +140,52 @@ def test_opening_says_what_is_wrong(tmp_path: Path) -> None:
         connection.execute("INSERT INTO meta VALUES ('schema_version', '0')")
     with pytest.raises(TimelineError, match="ingest again"):
         open_timeline(tmp_path / "old.duckdb")
+    with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
+        connection.execute("UPDATE meta SET value = '999'")
+    with pytest.raises(TimelineError, match="a newer firstfault wrote it"):
+        open_timeline(tmp_path / "old.duckdb")
+
+
+def older(path: Path) -> Path:
+    """A timeline as a firstfault left it that knew fewer tables and views."""
+    write_timeline(path, lambda _: None, {"answer": "42"})
+    with duckdb.connect(str(path)) as connection:
+        for kind, name in (("VIEW", "spread"), ("VIEW", "signals"), ("TABLE", "evidence"), ("TABLE", "guide")):
+            connection.execute(f"DROP {kind} {name}")
+        connection.execute("CREATE VIEW signals AS SELECT 1 AS odd")
+        connection.execute("DELETE FROM meta WHERE key = 'schema_digest'")
+    return path
+
+
+def test_an_older_timeline_answers_the_same_questions_and_is_left_as_it_is(tmp_path: Path) -> None:
+    path = older(tmp_path / "t.duckdb")
+    before = path.read_bytes()
+    with open_timeline(path) as connection:
+        for one in questions():
+            connection.execute(one.example or "").fetchall()
+        assert "time" in [column[0] for column in connection.execute("SELECT * FROM signals").description]
+    assert path.read_bytes() == before
+
+
+def test_an_older_timeline_that_is_written_to_becomes_a_current_one(tmp_path: Path) -> None:
+    path = older(tmp_path / "t.duckdb")
+    open_timeline(path, writable=True).close()
+    with duckdb.connect(str(path), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) > 0 FROM guide").fetchall() == [(True,)]
+        assert connection.execute("SELECT * FROM spread").fetchall() == []
+        assert connection.execute("SELECT count(*) FROM meta WHERE key = 'schema_digest'").fetchall() == [(1,)]
+
+
+def test_a_timeline_that_somebody_writes_to_says_who(tmp_path: Path) -> None:
+    write_timeline(tmp_path / "t.duckdb", lambda _: None, {})
+    script = "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script, str(tmp_path / "t.duckdb")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(TimelineError, match=rf"another process \(process {other.pid}\) writes to this timeline"):
+            open_timeline(tmp_path / "t.duckdb")
+        other.communicate("")
 
 
 def test_a_timeline_is_read_only_unless_asked_for(tmp_path: Path) -> None:

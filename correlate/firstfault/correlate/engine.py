@@ -168,9 +168,10 @@ def diagnose(database: Path | str, catalog: Catalog | None = None, wanted: Wante
     con = open_timeline(database, writable=writable)
     try:
         found = correlate(con)
+        answer = compose(found, catalog)
         if writable:
-            save(con, found)
-        return enriched(con, found, compose(found, catalog), wanted or Wanted())
+            save(con, found, answer)
+        return enriched(con, found, answer, wanted or Wanted())
     finally:
         con.close()
 

@@ -5,6 +5,7 @@ All of it goes in one transaction over an empty slate: a second run gives the sa
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -14,12 +15,13 @@ from firstfault.correlate.graph import Edge, build
 from firstfault.correlate.times import Times
 
 if TYPE_CHECKING:
+    from firstfault.correlate.diagnosis import Diagnosis, Failure, Place
     from firstfault.correlate.engine import AttemptResult, Correlation
 
-_TABLES = ("clocks", "collectives", "nodes", "edges", "hypotheses")
+_TABLES = ("clocks", "collectives", "nodes", "edges", "hypotheses", "verdicts", "evidence")
 
 
-def save(con: duckdb.DuckDBPyConnection, correlation: Correlation) -> None:
+def save(con: duckdb.DuckDBPyConnection, correlation: Correlation, diagnosis: Diagnosis) -> None:
     """Replace the findings in a writable timeline."""
     con.execute("BEGIN TRANSACTION")
     try:
@@ -41,6 +43,8 @@ def save(con: duckdb.DuckDBPyConnection, correlation: Correlation) -> None:
                 ],
             )
             _many(con, "hypotheses", hypothesis_rows(result))
+        _many(con, "verdicts", verdict_rows(diagnosis))
+        _many(con, "evidence", evidence_rows(diagnosis))
         con.execute("COMMIT")
     except BaseException:
         con.execute("ROLLBACK")
@@ -139,3 +143,52 @@ def hypothesis_rows(result: AttemptResult) -> list[tuple[object, ...]]:
             )
         )
     return rows
+
+
+def verdict_rows(diagnosis: Diagnosis) -> list[tuple[object, ...]]:
+    """The answer of the job, then one row for each attempt."""
+    failure, place = diagnosis.failure, diagnosis.initiating
+    rows: list[tuple[object, ...]] = [
+        (
+            None,
+            str(diagnosis.verdict),
+            *_what_and_where(failure, place),
+            diagnosis.confidence,
+            diagnosis.missing_fact,
+            diagnosis.next_action,
+            diagnosis.summary,
+        )
+    ]
+    for one in diagnosis.attempts:
+        where = _what_and_where(one.failure, one.initiating)
+        rows.append((one.attempt, str(one.verdict), *where, None, None, None, None))
+    return rows
+
+
+def _what_and_where(failure: Failure, place: Place) -> tuple[object, ...]:
+    return (
+        failure.cls,
+        failure.entry,
+        failure.title,
+        place.component,
+        list(place.ranks),
+        list(place.hosts),
+        list(place.gpus),
+        _moment(place.at),
+    )
+
+
+def evidence_rows(diagnosis: Diagnosis) -> list[tuple[object, ...]]:
+    """One row for each line that the answer rests on."""
+    return [
+        (position, one.path, one.line, one.rank, one.host, _moment(one.at), one.text, one.why)
+        for position, one in enumerate(diagnosis.evidence, start=1)
+    ]
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A time of a diagnosis; without a zone it counts as UTC, as everywhere in the timeline."""
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

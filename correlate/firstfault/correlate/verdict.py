@@ -37,6 +37,8 @@ from firstfault.correlate.ranking import STRUCTURAL
 
 NO_FAILURE = Failure(None, None, None)
 _MAX_EVIDENCE = 20
+_SPEAKS_FOR_THE_JOB = frozenset({"rank", "launcher", "node", "job", "error-file"})
+"""Kinds of logs that tell when the job began and ended; machines and schedulers log for others, too."""
 _SUSPECT = 0.1
 """Least probability of a candidate whose ranks an undetermined verdict keeps out of the collateral ones."""
 _ABSENT = {"collective-rank-absent": "A rank never came to the collective that the others wait in"}
@@ -171,7 +173,7 @@ def compose(correlation: Correlation, catalog: Catalog | None = None) -> Diagnos
         summary=summary(view, verdict, failure, place, best, missing),
         why_not=why_not(view, chosen, best),
         also=also_failed(view, chosen, best, catalog),
-        attempts=tuple(attempt_of(result, catalog) for result in results),
+        attempts=tuple(attempt_of(correlation, result, catalog) for result in results),
         chain=chain_of(view, graph) if graph is not None else (),
         graph=folded(graph) if graph is not None else CausalGraph(),
         fates=fates_of(view, best),
@@ -339,27 +341,44 @@ def also_failed(view: View, result: AttemptResult, best: Candidate | None, catal
     return tuple(AlsoFailed(failure_of(one, catalog), place_of(view, one), cite(view, one)[:3]) for one in later[:4])
 
 
-def attempt_of(result: AttemptResult, catalog: Catalog) -> Attempt:
+def attempt_of(correlation: Correlation, result: AttemptResult, catalog: Catalog) -> Attempt:
     """One attempt for the list of attempts."""
     best = result.ranked.best if not result.healthy else None
     verdict = Verdict.NO_FAILURE if result.healthy else Verdict.IDENTIFIED if best else Verdict.UNDETERMINED
+    started, ended = span(correlation, result.attempt)
     return Attempt(
         attempt=result.attempt,
         verdict=verdict,
         failure=failure_of(best, catalog) if best else NO_FAILURE,
         initiating=place_of(result.view, best) if best else Place(),
         evidence=cite(result.view, best)[:3] if best else (),
+        started=started,
+        ended=ended,
     )
+
+
+def span(correlation: Correlation, attempt: int | None = None) -> tuple[str | None, str | None]:
+    """First and last moment of the job or of one attempt, by the lines of its ranks and what its launchers report."""
+    times = correlation.times
+    moments = [
+        times.of_source(extent.source, stamp)
+        for extent in correlation.timeline.extents
+        if attempt is None or extent.attempt == attempt
+        for stamp in (extent.first_ns, extent.last_ns)
+        if stamp is not None
+    ]
+    moments += [
+        times.of(signal)
+        for signal in correlation.timeline.signals
+        if signal.source.kind in _SPEAKS_FOR_THE_JOB and signal.own_stamp and attempt in (None, signal.attempt)
+    ]
+    known = [moment for moment in moments if moment is not None]
+    return times.text(min(known, default=None)), times.text(max(known, default=None))
 
 
 def job_of(correlation: Correlation, chosen: AttemptResult) -> Job:
     """Size and span of the job."""
-    moments = []
-    for state in chosen.view.states.values():
-        for extent in state.extents:
-            for stamp in (extent.first_ns, extent.last_ns):
-                if stamp is not None and (moment := correlation.times.of_source(extent.source, stamp)) is not None:
-                    moments.append(moment)
+    started, ended = span(correlation)
     steps = [state.last_step for state in chosen.view.states.values() if state.last_step is not None]
     saved = [
         signal for signal in chosen.view.signals if signal.event is Event.CHECKPOINT and signal.captures.get("path")
@@ -370,8 +389,8 @@ def job_of(correlation: Correlation, chosen: AttemptResult) -> Job:
         attempts=len(correlation.attempts),
         sources=len(correlation.timeline.sources),
         lines=correlation.timeline.lines,
-        started=correlation.times.text(min(moments, default=None)),
-        ended=correlation.times.text(max(moments, default=None)),
+        started=started,
+        ended=ended,
         last_step=max(steps, default=None),
         last_checkpoint=saved[-1].captures["path"] if saved else None,
     )

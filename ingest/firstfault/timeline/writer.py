@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from firstfault.timeline.relations import digest
 from firstfault.timeline.store import SCHEMA_VERSION, create_schema
 
 STORAGE_VERSION = "v1.2.0"
@@ -35,8 +36,8 @@ def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
             connection.execute(f"SET temp_directory = '{_quoted(temporary)}.spill'")
             create_schema(connection)
             fill(connection)
-            rows = sorted({**meta, "schema_version": SCHEMA_VERSION, "complete": "true"}.items())
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            own = {"schema_version": SCHEMA_VERSION, "schema_digest": digest(), "complete": "true"}
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted({**meta, **own}.items()))
             connection.execute("USE memory")
             connection.execute("DETACH timeline")
         finally:

@@ -22,7 +22,6 @@ from firstfault.cli.settings import (
     Paths,
     Quiet,
     RankMap,
-    TableFormat,
     Timeline,
     Workers,
     Year,
@@ -31,6 +30,7 @@ from firstfault.cli.settings import (
     existing,
     ingest_options,
 )
+from firstfault.cli.sql import sql
 
 app = typer.Typer(
     name="firstfault",
@@ -138,26 +138,7 @@ def report(
         show(answer, chosen)
 
 
-@app.command()
-def sql(
-    db: Timeline,
-    query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="SQL; without one, asked for, or read from standard input.")
-    ] = None,
-    format_: TableFormat = "table",
-) -> None:
-    """Read-only SQL over a timeline. Tables and columns: docs/timeline.md, or SHOW TABLES."""
-    with errors_in_words():
-        from firstfault.cli.sql import TABLE_FORMATS, ask, run_query
-        from firstfault.cli.sql import open_locked as opened
-
-        if format_ not in TABLE_FORMATS:
-            raise CommandError(f"--format {format_}: choose one of {', '.join(TABLE_FORMATS)}", Status.USAGE)
-        with opened(db) as con:
-            if query is None:
-                ask(con, format_)
-            else:
-                run_query(con, query, format_)
+app.command()(sql)
 
 
 @app.command()

@@ -73,9 +73,12 @@ def _in_words(error: Exception) -> tuple[str, Status] | None:
     import duckdb
 
     from firstfault.timeline import TimelineError
+    from firstfault.timeline.gate import QueryError
 
     if isinstance(error, TimelineError):
         return str(error), Status.FAILED
+    if isinstance(error, QueryError):
+        return f"SQL: {error}", Status.FAILED
     if isinstance(error, duckdb.Error):
         return f"the timeline cannot be written or read: {error}", Status.FAILED
     return None

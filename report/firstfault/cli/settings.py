@@ -21,7 +21,6 @@ Timeline = Annotated[Path, typer.Argument(metavar="DB", help="A timeline made by
 Format = Annotated[
     str | None, typer.Option("--format", metavar="|".join(FORMATS), help="What to print; text by default.")
 ]
-TableFormat = Annotated[str, typer.Option("--format", metavar="table|csv|json|markdown", help="How to print rows.")]
 Output = Annotated[
     Path | None,
     typer.Option(

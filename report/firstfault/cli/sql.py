@@ -1,166 +1,147 @@
-"""SQL over a timeline, from one query or a prompt: read-only, without access to any other file, rows in four forms."""
+"""`firstfault sql`: one query, a pipe of queries, or a prompt; read-only, and without access to any other file."""
 
 from __future__ import annotations
 
-import csv
-import json
-import math
+import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
-from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
-from firstfault.cli.messages import CommandError, say
-from firstfault.report.layout import cells, cut
-from firstfault.report.words import clean
+import typer
+
+from firstfault.cli.messages import CommandError, Status, errors_in_words, say
+from firstfault.cli.settings import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import duckdb
-
-    Rows = Iterator[tuple[Any, ...]]
-
-_MOST_ROWS = 1000
-"""Rows of a table that is looked at; the other forms give all."""
-_WIDEST = 80
-"""Cells of one column of a table."""
+    from firstfault.timeline.gate import Gate
 
 
-@contextmanager
-def open_locked(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that reads this timeline and nothing else, and whose settings a query cannot change."""
-    from firstfault.timeline import open_timeline
+def sql(
+    db: Timeline,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]", help="SQL, or .examples and the like; without one a prompt, or what is piped in."
+        ),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="table|csv|json|markdown|parquet", help="How to print rows.")
+    ] = "table",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write the rows there instead of printing them.")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", help="Stop a query after so long; 0 for no limit.")
+    ] = 60.0,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="AMOUNT", help="Memory that a query may use, such as 2GB.")
+    ] = "4GB",
+) -> None:
+    """Read-only SQL over a timeline. What can be asked: docs/timeline.md, or the query .examples."""
+    with errors_in_words():
+        from firstfault.cli.sql_rows import FORMATS
+        from firstfault.timeline.gate import Stuck, open_gate
 
-    with open_timeline(database) as con:
-        con.execute("SET enable_external_access = false")
-        con.execute("SET lock_configuration = true")
-        yield con
+        if format_ not in FORMATS:
+            raise CommandError(f"--format {format_}: choose one of {', '.join(FORMATS)}", Status.USAGE)
+        if time_limit < 0:
+            raise CommandError(f"--time-limit {time_limit:g}: give seconds, or 0 for no limit", Status.USAGE)
+        if query is None and sys.stdin.isatty() and output is None and format_ != "parquet":
+            from firstfault.cli.sql_shell import Shell
+
+            Shell(db, format_, time_limit or None, memory).run()
+            return
+        try:
+            with open_gate(db, seconds=time_limit or None, memory=memory) as gate:
+                answer(gate, sys.stdin.read() if query is None else query, format_, output)
+        except Stuck as stuck:  # its thread would hold this process, whatever the interpreter does
+            sys.stdout.flush()
+            say(f"firstfault: {stuck}")
+            sys.stderr.flush()
+            os._exit(int(Status.FAILED))
 
 
-def run_query(con: duckdb.DuckDBPyConnection, query: str, format_: str) -> None:
-    """Run a query and print its rows."""
-    import duckdb
+def answer(gate: Gate, query: str, format_: str, output: Path | None = None) -> None:
+    """Run what was asked and write the rows."""
+    from firstfault.timeline.gate import QueryError, Stuck
 
     try:
-        con.execute(query)
-        names = [column[0] for column in con.description or ()]
-        if names:
-            TABLE_FORMATS[format_](names, _rows(con))
-    except duckdb.Error as error:
+        if query.strip().startswith("."):
+            from firstfault.cli.sql_help import dot_command
+
+            with _to(output) as out:
+                said = dot_command(gate, query.strip())
+                if said.query is None:
+                    out.write(said.text)
+                    return
+            query = said.query
+        _rows(gate, query, format_, output)
+    except Stuck:
+        raise
+    except QueryError as error:
         raise CommandError(f"SQL: {error}") from error
 
 
-def ask(con: duckdb.DuckDBPyConnection, format_: str) -> None:
-    """Queries from standard input: one each up to a semicolon at a prompt, or all of what is piped in."""
-    if not sys.stdin.isatty():
-        run_query(con, sys.stdin.read(), format_)
+def _rows(gate: Gate, query: str, format_: str, output: Path | None) -> None:
+    from firstfault.cli.sql_rows import MOST_ROWS, WRITERS, table
+
+    if format_ == "parquet":
+        _parquet(gate, query, output)
         return
-    import readline  # noqa: F401 - gives the prompt history and editing
+    if format_ == "table":
+        with _to(output) as out:
+            for number, found in enumerate(gate.ask_all(query)):
+                out.write("\n" if number else "")
+                if table(found.names, found.rows, out, terminal_width() if output is None else None):
+                    say(f"the first {MOST_ROWS} rows; --format csv, json or parquet gives all")
+        return
+    found = gate.ask(query)
+    with _to(output) as out:
+        WRITERS[format_](found.names, found.rows, out)
 
-    say("SQL, ended by a semicolon; SHOW TABLES; DESCRIBE lines; Ctrl-D leaves")
-    pending: list[str] = []
-    while True:
+
+def _parquet(gate: Gate, query: str, output: Path | None) -> None:
+    from tempfile import TemporaryDirectory
+
+    from firstfault.cli.sql_rows import parquet_file
+
+    if output is None and sys.stdout.isatty():
+        raise CommandError("--format parquet is not for a terminal; add --output FILE, or > FILE", Status.USAGE)
+    if output is not None:
+        beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
         try:
-            pending.append(input("...> " if pending else "sql> "))
-        except EOFError:
-            say("")
-            return
-        except KeyboardInterrupt:
-            say("")
-            pending.clear()
-            continue
-        query = "\n".join(pending).strip()
-        if not query.endswith(";") and query:
-            continue
-        pending.clear()
-        try:
-            if query:
-                run_query(con, query, format_)
-        except CommandError as error:
-            say(str(error))
+            count = parquet_file(gate, query, beside)
+            os.replace(beside, output)
+        finally:
+            beside.unlink(missing_ok=True)
+        say(f"{output}: {count:,} rows")
+        return
+    with TemporaryDirectory(prefix="firstfault-") as folder:
+        file = Path(folder) / "rows.parquet"
+        parquet_file(gate, query, file)
+        sys.stdout.flush()
+        with file.open("rb") as made:
+            shutil.copyfileobj(made, sys.stdout.buffer)
 
 
-def _rows(con: duckdb.DuckDBPyConnection) -> Rows:
-    while batch := con.fetchmany(2000):
-        yield from batch
+def terminal_width() -> int | None:
+    """Cells of a line where standard output is a terminal, None where it is not."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-def _as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bytes):
-        return value.hex()
-    return str(value)
-
-
-def _table(names: Sequence[str], rows: Rows) -> None:
-    shown = list(islice(rows, _MOST_ROWS))
-    more = next(rows, None) is not None
-    texts = [[cut(clean(_as_text(value)), _WIDEST) for value in row] for row in shown]
-    widths = [max(map(cells, column)) for column in zip(names, *texts, strict=True)]
-    numeric = [all(row[at] is None or isinstance(row[at], int | float) for row in shown) for at in range(len(names))]
-    room = shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 1 << 30
-    for texts_of_row in chain([names, ["-" * width for width in widths]], texts):
-        parts = []
-        for text, width, right in zip(texts_of_row, widths, numeric, strict=True):
-            pad = " " * (width - cells(text))
-            parts.append(pad + text if right else text + pad)
-        sys.stdout.write(cut("  ".join(parts).rstrip(), room) + "\n")
-    if more:
-        say(f"the first {_MOST_ROWS} rows; --format csv or json gives all")
-
-
-def _csv(names: Sequence[str], rows: Rows) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_as_text(value) for value in row] for row in rows)
-
-
-def _markdown(names: Sequence[str], rows: Rows) -> None:
-    from firstfault.report.markdown import cell
-
-    def line(texts: Iterable[str]) -> str:
-        return f"| {' | '.join(texts)} |\n"
-
-    sys.stdout.write(line(cell(name) for name in names))
-    sys.stdout.write(line("---" for _ in names))
-    for row in rows:
-        sys.stdout.write(line(cell(text) if (text := _as_text(value)) else "" for value in row))
-
-
-def _json(names: Sequence[str], rows: Rows) -> None:
-    sys.stdout.write("[")
-    for number, row in enumerate(rows):
-        one = dict(zip(names, map(_plain, row), strict=True))
-        sys.stdout.write(("," if number else "") + "\n" + json.dumps(one, ensure_ascii=False, allow_nan=False))
-    sys.stdout.write("\n]\n")
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows it."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return _as_text(value)
-
-
-TABLE_FORMATS: dict[str, Callable[[Sequence[str], Rows], None]] = {
-    "table": _table,
-    "csv": _csv,
-    "json": _json,
-    "markdown": _markdown,
-}
+@contextmanager
+def _to(output: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that is complete or not there at all."""
+    if output is None:
+        yield sys.stdout
+        return
+    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+            yield out
+        os.replace(beside, output)
+    finally:
+        beside.unlink(missing_ok=True)

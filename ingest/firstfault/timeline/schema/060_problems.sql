@@ -1,4 +1,7 @@
 -- One row for each kind of thing that was not understood, not read or put right on the way.
+-- Question: What was not understood or not read?
+-- Example:
+--     SELECT severity, kind, path, line, count, detail FROM problems ORDER BY severity, kind, path, line
 CREATE TABLE problems (
     source_id     INTEGER,   -- the source, NULL where none was opened
     path          VARCHAR,   -- the path

@@ -1,4 +1,8 @@
 -- One row for each stretch of lines whose stamps a clock shift applies to; empty until the correlate stage fills it.
+-- Question: How far off is each clock, and how is that known?
+-- Example:
+--     SELECT clock, round(-shift_ns / 1e9, 3) AS seconds_ahead, round(uncertainty_ns / 1e9, 3) AS bound, how FROM clocks
+--     ORDER BY reference DESC, clock
 CREATE TABLE clocks (
     clock         VARCHAR,   -- clock domain, as in sources.clock
     host          VARCHAR,   -- host whose clock it is, NULL where none is known

@@ -1,4 +1,7 @@
 -- One row for each edge of the causal graph and each line that shows it, from effect to cause; filled by the correlate stage.
+-- Question: What followed from what?
+-- Example:
+--     SELECT DISTINCT cause, effect, rule, strength FROM edges ORDER BY cause, effect, rule LIMIT 10
 CREATE TABLE edges (
     attempt       INTEGER,   -- restart number
     effect        VARCHAR,   -- key of the vertex that suffers

@@ -1,4 +1,8 @@
 -- One row for each candidate root, the likeliest first; filled by the correlate stage.
+-- Question: What else could it have been, and what speaks against it?
+-- Example:
+--     SELECT position, class, ranks, hosts, round(probability, 3) AS probability, explained_by, for_it, against_it
+--     FROM hypotheses ORDER BY attempt, position LIMIT 5
 CREATE TABLE hypotheses (
     attempt       INTEGER,   -- restart number
     position      INTEGER,   -- 1 is the likeliest
