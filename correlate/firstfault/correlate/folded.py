@@ -5,7 +5,7 @@ Vertices that are causes themselves stay single, but for a bound on their number
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from firstfault.correlate.graph import Edge
@@ -14,7 +14,8 @@ from firstfault.correlate.picture import CausalGraph, GraphEdge, GraphNode
 if TYPE_CHECKING:
     import networkx as nx
 
-_MOST = 36
+_MOST = 24
+_IN_LAYER = 8
 
 
 def folded(graph: nx.DiGraph[str]) -> CausalGraph:
@@ -37,19 +38,26 @@ def folded(graph: nx.DiGraph[str]) -> CausalGraph:
         groups[(depth[key], alone, *signature)].append(key)
     # causes first: a picture that has to leave something out keeps what explains the rest
     ordered = sorted(groups.values(), key=lambda keys: (depth[keys[0]], keys[0] not in busy, -len(keys), keys[0]))
-    kept, left = ordered[:_MOST], ordered[_MOST:]
+    kept: list[list[str]] = []
+    layer: Counter[int] = Counter()
+    for keys in ordered:
+        if len(kept) < _MOST and layer[int(depth[keys[0]])] < _IN_LAYER:
+            layer[int(depth[keys[0]])] += 1
+            kept.append(keys)
+    left = len(depth) - sum(map(len, kept))
     group_of = {key: keys[0] for keys in kept for key in keys}
     nodes = tuple(_node(graph, keys, keys[0] in starts, int(depth[keys[0]])) for keys in kept)
     edges = {}
     for keys in kept:
+        direct = any(cause in group_of and depth[cause] < depth[keys[0]] for cause, _ in causes[keys[0]])
         for cause, edge in sorted(causes[keys[0]], key=lambda one: one[0]):
-            # back edges (a rank that its launcher ended, which saw it fail) would only tangle the picture
-            if cause in group_of and depth[cause] <= depth[keys[0]]:
+            # edges back up, and sideways where one comes from above, would only tangle the picture
+            if cause in group_of and depth[cause] < depth[keys[0]] + (not direct):
                 path, line = edge.lines[0] if edge.lines else (None, None)
                 edges[group_of[cause], keys[0]] = GraphEdge(
                     group_of[cause], keys[0], edge.rule.id, edge.rule.strength, path, line
                 )
-    return CausalGraph(nodes, tuple(edges[pair] for pair in sorted(edges)), sum(map(len, left)))
+    return CausalGraph(nodes, tuple(edges[pair] for pair in sorted(edges)), left)
 
 
 def _node(graph: nx.DiGraph[str], keys: list[str], root: bool, depth: int) -> GraphNode:

@@ -159,8 +159,10 @@ def _collectives(builder: Builder) -> None:
     view, root = builder.view, builder.root
     blocked = chains(view)
     guilty = set(root.ranks) if root else set()
+    labels = {id(one): one.label for one in view.collectives}
     for one in view.collectives:
-        node = builder.vertex("collective", one.label, one.label)
+        label = labels[id(one)]
+        node = builder.vertex("collective", label, label)
         for rank, signal in sorted(one.waiters.items()):
             if blocked.get(rank) is one:
                 builder.edge(builder.rank(rank), node, "waits-in", (signal,))
@@ -180,11 +182,9 @@ def _collectives(builder: Builder) -> None:
         for rank in sorted(one.group.members - set(one.waiters) - guilty):
             other = blocked.get(rank)
             if other is not None and other is not one:
+                label = labels[id(other)]
                 builder.edge(
-                    node,
-                    builder.vertex("collective", other.label, other.label),
-                    "member-elsewhere",
-                    (other.waiters[rank],),
+                    node, builder.vertex("collective", label, label), "member-elsewhere", (other.waiters[rank],)
                 )
 
 

@@ -95,7 +95,8 @@ def _focus(begin: int, end: int, failed: Moment | None, step_ns: int) -> tuple[i
     """The stretch around the failure: all that follows it, and enough before to see what was usual."""
     if failed is None:
         return begin, end
-    lead = max((end - failed.ns) // 3, 4 * step_ns, 2 * _SECOND)
+    tail = end - failed.ns
+    lead = max(tail // 3, min(4 * step_ns, max(tail, 60 * _SECOND)), 2 * _SECOND)
     return max(begin, failed.ns - lead), end
 
 
@@ -145,34 +146,40 @@ def _activity(
 ) -> Iterable[tuple[int, int, int]]:
     """Stretches with lines: lane, first and last nanosecond, on the aligned clock."""
     times, sources = view.times, view.timeline.sources
-    shifts: dict[int, int] = {}
+    clocks: dict[tuple[str | None, int | None], list[int]] = defaultdict(list)
+    shifts: dict[tuple[str | None, int | None], int] = {}
+    for source in sorted({e.source.id for state in view.states.values() for e in state.extents}):
+        clocks[sources[source].clock, sources[source].utc_offset_s].append(source)
     for state in view.states.values():
         for extent in state.extents:
-            if extent.last_ns is not None and extent.source.id not in shifts:
+            key = (extent.source.clock, extent.source.utc_offset_s)
+            if extent.last_ns is not None and key not in shifts:
                 moment = times.of_source(extent.source, extent.last_ns)
                 if moment is not None:
-                    shifts[extent.source.id] = moment.ns - extent.last_ns
+                    shifts[key] = moment.ns - extent.last_ns
     if not shifts:
         return
-    buckets = max(12, min(240, _BUCKETS // max(1, lanes)))
+    buckets = max(24, min(240, _BUCKETS // max(lanes, len(shifts))))
     coarse = max(_SECOND, (span[1] - span[0]) // buckets)
     fine = max(_SECOND // 5, (focus[1] - focus[0]) // buckets)
-    ids = sorted(shifts)
+    cuts = [(source, clocks[key][0], focus[0] - shifts[key]) for key in shifts for source in clocks[key]]
     ranks = sorted(lane_of)
     rows = con.execute(
         """
-        WITH cuts AS (SELECT unnest($1::INTEGER[]) AS source_id, unnest($2::BIGINT[]) AS cut),
-        lanes AS (SELECT unnest($3::INTEGER[]) AS rank, unnest($4::INTEGER[]) AS lane),
+        WITH cuts AS (
+            SELECT unnest($1::INTEGER[]) AS source_id, unnest($2::INTEGER[]) AS clock, unnest($3::BIGINT[]) AS cut
+        ),
+        lanes AS (SELECT unnest($4::INTEGER[]) AS rank, unnest($5::INTEGER[]) AS lane),
         placed AS (
-            SELECT n.lane, l.source_id, l.near_ns, l.near_ns >= c.cut AS near,
-                   (l.near_ns - c.cut) // CASE WHEN l.near_ns >= c.cut THEN $5 ELSE $6 END AS bucket
+            SELECT n.lane, c.clock, l.near_ns, l.near_ns >= c.cut AS near,
+                   (l.near_ns - c.cut) // CASE WHEN l.near_ns >= c.cut THEN $6 ELSE $7 END AS bucket
             FROM line_rows l JOIN cuts c USING (source_id) JOIN lanes n USING (rank)
-            WHERE l.near_ns IS NOT NULL AND coalesce(l.attempt, 0) = $7
+            WHERE l.near_ns IS NOT NULL AND coalesce(l.attempt, 0) = $8
         )
-        SELECT lane, near, source_id, min(near_ns), max(near_ns) FROM placed
-        GROUP BY lane, near, source_id, bucket ORDER BY lane, near, source_id, min(near_ns)
+        SELECT lane, near, clock, min(near_ns), max(near_ns) FROM placed
+        GROUP BY lane, near, clock, bucket ORDER BY lane, near, clock, min(near_ns)
         """,
-        [ids, [focus[0] - shifts[one] for one in ids], ranks, [lane_of[one] for one in ranks], fine, coarse,
+        [*(list(column) for column in zip(*cuts, strict=True)), ranks, [lane_of[one] for one in ranks], fine, coarse,
          view.attempt],
     ).fetchall()  # fmt: skip
     found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
