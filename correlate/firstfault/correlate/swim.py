@@ -7,8 +7,9 @@ began always has a lane of its own. Lines are counted into buckets by the databa
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import duckdb
 
@@ -188,17 +189,20 @@ def _activity(
         if one is not None and other is not None:
             found[lane].append((one.ns, max(one.ns, other.ns), fine if near else coarse))
     for lane in sorted(found):
-        start = stop = room = None
-        for first, last, width in sorted(found[lane]):
-            if stop is not None and room is not None and start is not None and first <= stop + 2 * max(width, room):
-                stop = max(stop, last)
-            else:
-                if start is not None and stop is not None:
-                    yield lane, start, stop
-                start, stop = first, last
-            room = width
-        if start is not None and stop is not None:
-            yield lane, start, stop
+        yield from ((lane, first, last) for first, last in _stretches(sorted(found[lane])))
+
+
+def _stretches(buckets: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Buckets (first and last line, width) joined where nothing is silent for longer than usual on their lane."""
+    gaps = sorted(after[0] - before[1] for before, after in pairwise(buckets))
+    usual = gaps[len(gaps) // 2] if len(gaps) >= 4 else 0
+    start, stop, room = buckets[0]
+    for first, last, width in buckets[1:]:
+        if first > stop + max(2 * width, 2 * room, 3 * usual):
+            yield start, stop
+            start, stop = first, last
+        stop, room = max(stop, last), width
+    yield start, stop
 
 
 def _rank_marks(
