@@ -208,3 +208,19 @@ def test_what_stands_around_alternatives_narrows_them() -> None:
     pattern = r"^(?P<gpu>\d+), (?:0000(?P<bus_id>[a-f]+)|(?P<bus_id2>0000:[a-f]+))"
     assert fires(pattern, b"0, 0000:a")
     assert not fires(pattern, b"node0000:a")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"""cannot open "a/b" <c>\tnow""",
+        rb"""{"log":"cannot open \"a/b\" <c>\tnow\n"}""",
+        rb"""{"log":"cannot open \"a/b\" \u003cc\u003e\tnow\n"}""",
+        rb"""{"msg":"cannot open \"a\/b\" <c>\tnow"}""",
+    ],
+)
+@pytest.mark.parametrize(
+    "pattern", [r'cannot open "', r'open "a/b"', r"b\" <(?P<name>\w+)>", r"<c>\snow", r'"a/b" <c>\tnow']
+)
+def test_a_text_is_found_as_json_writers_put_it(pattern: str, raw: bytes) -> None:
+    assert fires(pattern, raw)

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.catalog import cache, regex, texts, textsearch, triggers
+from firstfault.catalog import cache, escapes, regex, texts, textsearch, triggers
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -148,7 +148,7 @@ def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, i
 def _code() -> bytes:
     """What stands for the code that makes triggers, as it is when it is loaded."""
     digest = hashlib.sha256(version("hyperscan").encode())
-    for module in (regex, texts, triggers, textsearch):
+    for module in (escapes, regex, texts, triggers, textsearch):
         try:
             digest.update(Path(str(module.__file__)).read_bytes())
         except OSError:  # running from an archive

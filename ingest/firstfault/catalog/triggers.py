@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from firstfault.catalog.escapes import written
 from firstfault.catalog.regex import Atom, Boundary, Choice, Node, PatternError, Repeat, Sequence, parse
 from firstfault.catalog.texts import SHORTEST, Text, candidates, flat, worth
 
@@ -45,7 +46,7 @@ class Trigger:
 def derive(pattern: str) -> Trigger:
     """The trigger of a pattern. Raises PatternError where the pattern is not usable."""
     node, captures = parse(pattern)
-    branches = tuple(_branch(option) for option in _options(node))
+    branches = tuple(map(_branch, _options(node)))
     return Trigger(branches, _fixed(node), captures)
 
 
@@ -65,8 +66,8 @@ def _branch(node: Node) -> Branch:
         raise PatternError(f"no text of {SHORTEST} or more characters that every match holds", 0)
     best = ranked[0]
     if worth(best) < _TELLING and len(ranked) > 1 and worth(ranked[1]) > _HELPFUL:
-        return Branch(best, ranked[1])
-    return Branch(best)
+        return Branch(written(best), written(ranked[1]))
+    return Branch(written(best))
 
 
 def _usable(texts: tuple[Text, ...]) -> bool:

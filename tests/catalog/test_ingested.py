@@ -1,0 +1,55 @@
+"""The examples of the catalog are found in logs: as they stand, and inside of JSON as several writers escape it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from firstfault.catalog import Catalog
+from firstfault.ingest import ingest
+
+OF_RECORDS = {"dcp-exception", "python-traceback", "ray-task-wrapper", "sglang-scheduler-exception"}
+"""What tracebacks say counts once for the record, and step times are kept as progress."""
+KEPT_ELSEWHERE = OF_RECORDS | {"straggler-steptime"}
+
+Write = Callable[[str], str]
+
+
+def _docker(write: Write) -> Write:
+    return lambda line: f'{{"log":{write(line + chr(10))},"stream":"stderr","time":"2025-03-04T10:11:12.000000001Z"}}'
+
+
+def _go(text: str) -> str:
+    return json.dumps(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _json_c(text: str) -> str:
+    return json.dumps(text).replace("/", "\\/")
+
+
+@pytest.mark.parametrize(
+    "write", [str, _docker(json.dumps), _docker(_go), _docker(_json_c)], ids=["bare", "python", "go", "json-c"]
+)
+def test_every_example_is_found_in_a_log(write: Write, catalog: Catalog, tmp_path: Path) -> None:
+    examples = [
+        (entry.id, one.line) for entry in catalog.entries.values() for one in entry.match if "\n" not in one.line
+    ]
+    log = tmp_path / "logs" / "node.log"
+    log.parent.mkdir()
+    log.write_text("".join(f"{write(line)}\n" for _, line in examples), encoding="utf-8")
+    ingest([log.parent], tmp_path / "timeline.duckdb")
+    found: dict[int, set[str]] = defaultdict(set)
+    with duckdb.connect(str(tmp_path / "timeline.duckdb"), read_only=True) as con:
+        for line, entry in con.execute("SELECT line, entry FROM signals WHERE entry IS NOT NULL").fetchall():
+            found[line].add(entry)
+    missed = [
+        f"{entry}: {line}"
+        for at, (entry, line) in enumerate(examples, 1)
+        if entry not in found[at] and entry not in KEPT_ELSEWHERE
+    ]
+    assert missed == []
