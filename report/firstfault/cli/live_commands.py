@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from firstfault.cli.collecting import collect
 from firstfault.cli.running import run
 
 
 def add_live_commands(app: typer.Typer) -> None:
     """Add them in the order in which they are listed."""
     app.command(context_settings={"allow_interspersed_args": False})(run)
+    app.command()(collect)

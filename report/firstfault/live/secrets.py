@@ -15,7 +15,8 @@ _MASKED = tuple(
     (re2.compile(pattern), replacement)
     for pattern, replacement in (
         (r"(://[^/@\s:]*:)[^/@\s]+@", rf"\1{MASK}@"),
-        (r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9+/=._~-]{8,}", rf"\1{MASK}"),
+        (rf"(?i)\b(bearer\s+){_VALUE}", rf"\1{MASK}"),
+        (rf"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:basic\s+)?){_VALUE}", rf"\1{MASK}"),
         (rf"(?i)({_PASS}[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&]+", rf"\1{MASK}"),
         (rf"(?i)({_KEY}[\"']?\s*[=:]\s*[\"']?){_VALUE}", rf"\1{MASK}"),
         (rf"(?i)(--?(?:{_PASS}|{_KEY})\s+){_VALUE}", rf"\1{MASK}"),

@@ -19,7 +19,7 @@ EVENTS_ROW = compiled(r"^(?:low|high|max|oom|oom_kill|oom_group_kill) \d+$")
 FREE_HEAD = compiled(r"^ +total +used +free +shared")
 KNOWN = compiled(
     r"^(?:sudo )?(?:lscpu|lspci|lsmod|lsblk|ulimit|env|printenv|nvidia-smi topo|numactl|free|df|mount|ip (?:a|"
-    r"addr|link)|ifconfig|"
+    r"addr|link|route)|ifconfig|"
     r"cat /proc|cat /sys|uname|ps |top|sinfo|squeue|rpm|dpkg|pip|conda|ethtool|ss |netstat|sysctl|systemctl|nv"
     r"cc|hostname)"
 )
