@@ -19,7 +19,7 @@ from firstfault.ingest.format_text import clean_line
 MOST_LOCAL_RANKS = 16
 MOST_LINES = 400
 MOST_CHARS = 400
-_BEHIND_COLON = r"\[rank(\d{1,7})\]:(.*)$"
+_RANK_DIGITS = 7
 _NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
 _UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
@@ -110,14 +110,22 @@ def _rank_prefix(lines: Sequence[str]) -> tuple[int, bool]:
     """The highest N of `[rankN]:`, and whether something stands behind it that PyTorch itself never puts there."""
     highest, proof = -1, False
     for line in lines:
-        if not line.startswith("[rank"):
-            continue
-        found = for_line(_BEHIND_COLON).match(line)
+        found = _behind_rank(line)
         if found is not None:
-            highest = max(highest, int(found[1]))
-            again = for_line(_BEHIND_COLON).match(found[2])
-            proof = proof or again is not None or for_line(_REAL_HEADER).match(found[2]) is None
+            rank, rest = found
+            highest = max(highest, rank)
+            if not proof and rest[:1] not in ("", " "):
+                proof = _behind_rank(rest) is not None or for_line(_REAL_HEADER).match(rest) is None
     return highest, proof
+
+
+def _behind_rank(line: str) -> tuple[int, str] | None:
+    """The number in `[rankN]:` at the start of a line, and what follows."""
+    if not line.startswith("[rank"):
+        return None
+    end = line.find("]:", 5, 5 + _RANK_DIGITS + 2)
+    digits = line[5:end] if end >= 0 else ""
+    return (int(digits), line[end + 2 :]) if digits.isascii() and digits.isdigit() else None
 
 
 def _tee_role(lines: Sequence[str]) -> str | None:
@@ -127,6 +135,7 @@ def _tee_role(lines: Sequence[str]) -> str | None:
         if (
             line.startswith("[")
             and line[1:2] in _NAME
+            and not line.startswith("[rank")
             and (found := for_line(r"\[([A-Za-z_][\w.-]*\d)\]:").match(line))
         ):
             names[found[1]] += 1

@@ -18,16 +18,25 @@ GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<numb
 NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
 PREFIXES = ("host-of-", "node-of-", "logs-", "host-", "node-", "pod-")
 PROMPTS = (
-    re.compile(rb"^[^\n]{0,80}[$#>] ?hostname(?: -[sf])?[ \t]*\n(?P<host>[A-Za-z][\w.-]{1,200})[ \t]*$", re.M),
-    re.compile(
-        rb"^[(\[]?(?:\w{1,20}[)\]] )?[a-z_][\w-]{0,31}@(?P<host>[A-Za-z][\w.-]{1,200})[: ][\w./~-]{0,80}[\])]?[$#] \S",
-        re.M,
+    (
+        b"hostname",
+        re.compile(rb"^[^\n]{0,80}[$#>] ?hostname(?: -[sf])?[ \t]*\n(?P<host>[A-Za-z][\w.-]{1,200})[ \t]*$", re.M),
     ),
-    re.compile(
-        rb"^[^\n]{0,80}[$] [^\n]{0,200}?\bssh (?:-\w+ )*(?:[\w.-]{1,40}@)?(?P<host>[A-Za-z][\w.-]{1,200}) ", re.M
+    (
+        b"@",
+        re.compile(
+            rb"^[(\[]?(?:\w{1,20}[)\]] )?[a-z_][\w-]{0,31}@(?P<host>[A-Za-z][\w.-]{1,200})[: ][\w./~-]{0,80}[\])]?[$#] \S",
+            re.M,
+        ),
+    ),
+    (
+        b"ssh ",
+        re.compile(
+            rb"^[^\n]{0,80}[$] [^\n]{0,200}?\bssh (?:-\w+ )*(?:[\w.-]{1,40}@)?(?P<host>[A-Za-z][\w.-]{1,200}) ", re.M
+        ),
     ),
 )
-"""A shell's prompt, a command that another host runs, the answer of `hostname`."""
+"""The answer of `hostname`, a shell's prompt, a command that another host runs; with a text that each of them holds."""
 LOOPBACK = frozenset({"localhost", "127", "localhost6", "ip6-localhost", "none", "unknown", "nil", "-", "host", "node"})
 LEVELS = frozenset({"trace", "debug", "info", "warn", "warning", "error", "critical", "fatal", "notice"})
 
@@ -135,7 +144,8 @@ class HostNames:
 
 def prompted(head: bytes) -> str | None:
     """The one host whose shell or commands a transcript shows."""
-    found = {match["host"].decode("ascii", "replace") for one in PROMPTS for match in one.finditer(head[:65536])}
+    shown = [one for mark, one in PROMPTS if mark in head]
+    found = {match["host"].decode("ascii", "replace") for one in shown for match in one.finditer(head[:65536])}
     return single(short_host(name) for name in found if usable(name))
 
 

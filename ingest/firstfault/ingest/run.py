@@ -19,6 +19,7 @@ from firstfault.ingest.options import IngestOptions, check, with_settings
 from firstfault.ingest.plan import Unit, plan
 from firstfault.ingest.problems import Problem
 from firstfault.ingest.read import Part, Tools, read_unit
+from firstfault.ingest.stages import seldom_collected
 from firstfault.timeline import write_timeline
 
 Progress = Callable[[str, int, int], None]
@@ -59,7 +60,8 @@ def ingest(
     db = Path(db)
     db.parent.mkdir(parents=True, exist_ok=True)
     matcher = Matcher.load(load_catalog(options.catalogs))
-    with tempfile.TemporaryDirectory(prefix=f".{db.name}.", suffix=".parts", dir=db.parent) as folder:
+    made = tempfile.TemporaryDirectory(prefix=f".{db.name}.", suffix=".parts", dir=db.parent)
+    with seldom_collected(), made as folder:
         spill = Path(folder) if total > options.bounds.memory else None
         parts = _read(units, matcher, options, spill, total, progress)
         shown = [printable(root) for root in roots]

@@ -5,12 +5,14 @@ It has the CPU seconds of each stage, all threads together, without those of the
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import util
 from typing import ParamSpec, TypeVar
 
@@ -45,6 +47,19 @@ def stage(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         return timed
 
     return decorate
+
+
+@contextlib.contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Let the garbage collector run seldom: what an ingest makes lives on, and looking through it again is lost time."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _report() -> None:

@@ -6,13 +6,16 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from pathlib import Path
 
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.plan import Unit
 from firstfault.ingest.read import Part, Tools, read_unit
+from firstfault.ingest.stages import seldom_collected
 
 _tools: list[Tools] = []
+_staying = ExitStack()
 
 
 def read_in_processes(
@@ -44,6 +47,7 @@ def _start(options: IngestOptions) -> None:
     from firstfault.ingest.extract.hits import Patterns
     from firstfault.ingest.formats import Formats
 
+    _staying.enter_context(seldom_collected())
     _tools.append(Tools(Patterns(Matcher.load(load_catalog(options.catalogs))), Formats(), options))
 
 

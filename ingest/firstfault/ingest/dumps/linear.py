@@ -11,6 +11,8 @@ import polars as pl
 import re2  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from firstfault.catalog.regex import PatternError, parse
+from firstfault.catalog.texts import Text, required
 from firstfault.ingest.format_regex import for_polars, unnamed
 
 
@@ -43,6 +45,8 @@ def compiled(expression: str) -> Pattern:
 
 def matching(lines: Sequence[str], *shapes: Pattern) -> NDArray[np.bool_]:
     """Which lines match one of the shapes from their beginning, all lines at once."""
+    if not _possible("\n".join(lines).encode("utf-8", "replace"), shapes):
+        return np.zeros(len(lines), dtype=np.bool_)
     found: NDArray[np.bool_] = pl.Series(lines, dtype=pl.String).str.contains(_either(shapes)).to_numpy()
     return found
 
@@ -50,6 +54,25 @@ def matching(lines: Sequence[str], *shapes: Pattern) -> NDArray[np.bool_]:
 @cache
 def _either(shapes: tuple[Pattern, ...]) -> str:
     return "|".join(f"^(?:{for_polars(unnamed(shape.pattern))})" for shape in shapes)
+
+
+def _possible(text: bytes, shapes: tuple[Pattern, ...]) -> bool:
+    """Whether a text holds what every match of one of the shapes holds; tells most files in a moment what they are not."""
+    small = text.lower()
+    for shape in shapes:
+        marks = _marks(shape)
+        if marks is None or any(one.text in (small if one.folded else text) for one in marks):
+            return True
+    return False
+
+
+@cache
+def _marks(shape: Pattern) -> tuple[Text, ...] | None:
+    """Texts of which every match of a shape holds one, None where that cannot be told."""
+    try:
+        return required(parse(unnamed(shape.pattern))[0])
+    except PatternError:
+        return None
 
 
 def texts(found: Found, *names: str) -> dict[str, str]:
