@@ -21,8 +21,8 @@ from firstfault.ingest.extract.settle import settle
 from firstfault.ingest.extract.source import SourceState
 from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.options import IngestOptions
+from firstfault.ingest.part import Part, numbered
 from firstfault.ingest.problems import Problem, Severity
-from firstfault.ingest.read import Part
 from firstfault.ingest.stages import stage
 
 _ROTATED = re.compile(r"^(?P<stem>.+\.[A-Za-z]+)\.(?P<number>\d{1,3})(?:\.(?:gz|zst|xz|bz2))?$")
@@ -92,6 +92,7 @@ def assemble(
     roots: Sequence[str], parts: Sequence[Part], problems: Iterable[Problem], matcher: Matcher, options: IngestOptions
 ) -> Job:
     """Number the sources of all parts and settle who is who and when."""
+    numbered(parts)
     states, before = _united(parts, matcher)
     sources, renamed = _numbered(states, roots)
     ids = {one.state.number: one.id for one in sources}

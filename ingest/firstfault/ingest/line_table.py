@@ -43,9 +43,7 @@ class LineTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """All rows, part by part."""
         for part in self._job.parts:
-            for file in part.files:
-                yield self._completed(pl.read_parquet(file))
-            for frame in part.lines:
+            for frame in part.frames():
                 yield self._completed(frame)
 
     @property

@@ -66,17 +66,22 @@ def keeps_text(job: Job, options: IngestOptions) -> bool:
     return sum(one.state.bytes for one in job.sources) <= options.bounds.text
 
 
+def catalog_version(matcher: Matcher) -> str:
+    """What stands for the patterns of a catalog."""
+    patterns = "\0".join(f"{pattern.id}/{pattern.pattern_id}/{pattern.regex}" for pattern in matcher.patterns)
+    return hashlib.sha256(patterns.encode()).hexdigest()[:16]
+
+
 def meta(job: Job, roots: list[str], matcher: Matcher) -> dict[str, str]:
     """Facts about the timeline itself."""
     try:
         version = metadata.version("firstfault")
     except metadata.PackageNotFoundError:
         version = "unknown"
-    patterns = "\0".join(f"{pattern.id}/{pattern.pattern_id}/{pattern.regex}" for pattern in matcher.patterns)
     world = job.identity.world_size
     return {
         "firstfault_version": version,
-        "catalog_version": hashlib.sha256(patterns.encode()).hexdigest()[:16],
+        "catalog_version": catalog_version(matcher),
         "roots": "\n".join(roots),
         "world_size": "" if world is None else str(world),
     }

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+PER_PROCESS = 256 << 20
+"""Bytes that a process is reckoned to need."""
+
+LEAST_MEMORY = 2 * PER_PROCESS
 SETTINGS_NAME = ".firstfault.toml"
 
 
@@ -61,6 +65,7 @@ class IngestOptions:
     follow_links: bool = False
     keep_text: bool | None = None
     workers: int | None = None
+    memory_limit: int | None = None
     catalogs: tuple[Path, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)
 
@@ -94,6 +99,8 @@ def check(options: IngestOptions) -> None:
         raise OptionError(f"year {options.year}: expected a year between 1970 and 2200")
     if options.workers is not None and options.workers < 1:
         raise OptionError(f"workers {options.workers}: at least one is needed")
+    if options.memory_limit is not None and options.memory_limit < LEAST_MEMORY:
+        raise OptionError(f"memory limit {options.memory_limit}: at least {LEAST_MEMORY >> 20}M are needed")
 
 
 def zone(name: str) -> zoneinfo.ZoneInfo:

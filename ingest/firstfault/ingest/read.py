@@ -9,7 +9,7 @@ import hashlib
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +28,7 @@ from firstfault.ingest.identify import merge, summarise
 from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.opening import Opened, is_binary, open_found
 from firstfault.ingest.options import IngestOptions
+from firstfault.ingest.part import LinesFile, Part
 from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.sharding import ShardStream, sample_lines
@@ -55,22 +56,6 @@ _SOURCE_CODE = (
 )
 
 
-@dataclass(slots=True)
-class Part:
-    """What came out of one unit: lines in memory or in Parquet files, and the state of its sources."""
-
-    states: list[SourceState] = field(default_factory=list)
-    lines: list[pl.DataFrame] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-    progress: list[pl.DataFrame] = field(default_factory=list)
-    folded: list[pl.DataFrame] = field(default_factory=list)
-    dumps: list[tuple[int, dumps.DumpRows]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    keys: pl.DataFrame | None = None
-    stamps: pl.DataFrame | None = None
-    shard: Shard | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What every unit is read with; made once in each worker."""
@@ -84,9 +69,9 @@ class Tools:
         return self.patterns.matcher
 
 
-def read_unit(unit: Unit, first_number: int, tools: Tools, spill: Path | None) -> Part:
-    """Read every source of a unit. Sources are numbered from `first_number`; lines go to files in `spill`, if given."""
-    reading = _Reading(first_number, tools, spill)
+def read_unit(unit: Unit, place: int, tools: Tools, spill: Path | None) -> Part:
+    """Read every source of the unit at this place of the plan; lines go to files in `spill`, if given."""
+    reading = _Reading(place, tools, spill)
     if unit.shard is not None:
         reading.shard(unit.files[0], unit.shard)
     else:
@@ -98,11 +83,11 @@ def read_unit(unit: Unit, first_number: int, tools: Tools, spill: Path | None) -
 
 
 class _Reading:
-    def __init__(self, first_number: int, tools: Tools, spill: Path | None) -> None:
+    def __init__(self, place: int, tools: Tools, spill: Path | None) -> None:
         self.part = Part()
         self._tools, self._spill = tools, spill
         self._bounds = tools.options.bounds
-        self._first, self._next, self._rows = first_number, first_number, 0
+        self._place, self._next, self._rows = place, 0, 0
         self._states: dict[int, SourceState] = {}
         self._records: dict[int, RecordReader] = {}
         self._segments: list[Segment] = []
@@ -283,9 +268,9 @@ class _Reading:
     def _write(self) -> None:
         if self._spill is None or not self.part.lines:
             return
-        path = self._spill / f"lines-{self._first:09d}-{len(self.part.files):06d}.parquet"
+        path = self._spill / f"lines-{self._place:09d}-{len(self.part.files):06d}.parquet"
         pl.concat(self.part.lines).write_parquet(path, compression="zstd", compression_level=1, statistics=False)
-        self.part.files.append(path)
+        self.part.files.append(LinesFile(path))
         self.part.lines, self._rows = [], 0
 
 

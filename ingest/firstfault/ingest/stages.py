@@ -51,7 +51,7 @@ def stage(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Let the garbage collector run seldom: what an ingest makes lives on, and looking through it again is lost time."""
+    """Let the garbage collector run seldom: what an ingest makes lives on, and looking it through is lost time."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from firstfault.ingest.options import IngestOptions
+from firstfault.ingest.part import Part
 from firstfault.ingest.plan import Unit
-from firstfault.ingest.read import Part, Tools, read_unit
+from firstfault.ingest.read import Tools, read_unit
 from firstfault.ingest.stages import seldom_collected
 
 _tools: list[Tools] = []
@@ -34,11 +35,11 @@ def read_in_processes(
                 yield _here(*numbered[place], options, spill)
 
 
-def _here(unit: Unit, number: int, options: IngestOptions, spill: Path | None) -> Part:
+def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) -> Part:
     """Read a unit in this process, where a worker died over it."""
     if not _tools:
         _start(options)
-    return _work(unit, number, spill)
+    return _work(unit, place, spill)
 
 
 def _start(options: IngestOptions) -> None:
@@ -51,5 +52,5 @@ def _start(options: IngestOptions) -> None:
     _tools.append(Tools(Patterns(Matcher.load(load_catalog(options.catalogs))), Formats(), options))
 
 
-def _work(unit: Unit, number: int, spill: Path | None) -> Part:
-    return read_unit(unit, number, _tools[0], spill)
+def _work(unit: Unit, place: int, spill: Path | None) -> Part:
+    return read_unit(unit, place, _tools[0], spill)

@@ -19,6 +19,8 @@ from firstfault.cli.settings import (
     Follow,
     Format,
     HostMap,
+    KeepText,
+    MemoryLimit,
     Output,
     Paths,
     Quiet,
@@ -60,6 +62,8 @@ def diagnose(
     year: Year = None,
     follow_links: Follow = False,
     workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    keep_text: KeepText = None,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +71,9 @@ def diagnose(
     with errors_in_words():
         chosen = check_format(format_)
         wanted = wanted_context(context, context_ranks)
-        options = ingest_options(host_map, rank_map, tz, year, follow_links, workers, catalog_dirs)
+        options = ingest_options(
+            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit
+        )
         from firstfault.cli.run import judge, read_logs, show, write_all
 
         if output is not None:
@@ -95,27 +101,66 @@ def ingest(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say of each file what it was taken for, and why.")
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            help="Read only the I-th of N shares (from 0) into a part for merge; auto or auto/N asks the launcher.",
+        ),
+    ] = None,
+    node_local: Annotated[
+        bool,
+        typer.Option("--node-local", help="With --shard: the files lie on this machine alone, read all of them."),
+    ] = False,
     host_map: HostMap = None,
     rank_map: RankMap = None,
     tz: Zone = None,
     year: Year = None,
     follow_links: Follow = False,
     workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    keep_text: KeepText = None,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
 ) -> None:
     """Read the logs of a job into a timeline, without a diagnosis."""
     with errors_in_words():
-        options = ingest_options(host_map, rank_map, tz, year, follow_links, workers, catalog_dirs)
+        options = ingest_options(
+            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit
+        )
         from firstfault.cli.run import counted, read_logs
 
         if db.is_dir():
             raise CommandError(f"--db {db}: this is a directory; give the file to write", Status.USAGE)
+        if shard is not None:
+            from firstfault.cli.run import read_shard
+
+            say(f"{db}: {read_shard(paths, db, shard, node_local, options, quiet)}")
+            return
+        if node_local:
+            raise CommandError("--node-local: it says what --shard I/N reads; give that too", Status.USAGE)
         say(f"{db}: {counted(read_logs(paths, db, options, quiet))}")
         if verbose:
             from firstfault.cli.coverage import print_coverage
 
             print_coverage(db)
+
+
+@app.command()
+def merge(
+    parts: Annotated[list[Path], typer.Argument(metavar="PART...", help="The files that ingest --shard wrote, all.")],
+    db: Annotated[Path, typer.Option("--db", metavar="FILE", help="The timeline to write; replaces an older one.")],
+    catalog_dirs: CatalogDirs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Unite the parts of a job that several machines read into one timeline."""
+    with errors_in_words():
+        from firstfault.cli.run import counted, merge_parts
+
+        if db.is_dir():
+            raise CommandError(f"--db {db}: this is a directory; give the file to write", Status.USAGE)
+        say(f"{db}: {counted(merge_parts(parts, db, existing(catalog_dirs), quiet))}")
 
 
 @app.command()

@@ -65,7 +65,10 @@ def _in_words(error: Exception) -> tuple[str, Status] | None:
     from firstfault.catalog.problem import CatalogError
     from firstfault.ingest import OptionError
     from firstfault.ingest.format_load import FormatError
+    from firstfault.ingest.shards import PartError, SavedError
 
+    if isinstance(error, PartError | SavedError):
+        return str(error), Status.FAILED
     if isinstance(error, OptionError):
         return str(error), Status.USAGE
     if isinstance(error, CatalogError | FormatError):

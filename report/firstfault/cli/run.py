@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.cli.messages import CommandError, progress_bar
+from firstfault.cli.messages import CommandError, Status, progress_bar
 
 if TYPE_CHECKING:
     from firstfault.correlate.contexts import Wanted
@@ -24,11 +24,7 @@ def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: b
     """Build a timeline; says clearly where there is nothing to read."""
     from firstfault.ingest import run as pipeline
 
-    for path in paths:
-        if path != "-" and not os.path.lexists(path):
-            raise CommandError(
-                f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'"
-            )
+    _check_paths(paths)
     if not is_utf8(str(database)):
         raise CommandError(f"{database}: its name is no valid UTF-8; write the timeline somewhere else")
     with progress_bar(not quiet) as report:
@@ -36,6 +32,37 @@ def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: b
     if result.lines == 0:
         raise CommandError(_nothing(paths, database))
     return result
+
+
+def read_shard(paths: list[str], file: Path, shard: str, node_local: bool, options: IngestOptions, quiet: bool) -> str:
+    """Read one share of a job into a part; says what it is."""
+    from firstfault.ingest import run as pipeline
+    from firstfault.ingest.shards import parse_shard
+
+    which = parse_shard(shard, node_local)
+    _check_paths(paths)
+    if "-" in paths:
+        raise CommandError("--shard: standard input cannot be shared out; give files or directories", Status.USAGE)
+    with progress_bar(not quiet) as report:
+        result = pipeline.ingest_shard(paths, file, which, options, report)
+    return f"shard {which.index}/{which.count}, {counted(result)}"
+
+
+def merge_parts(parts: Sequence[Path], database: Path, catalogs: Sequence[Path], quiet: bool) -> IngestResult:
+    """One timeline out of the parts of a job."""
+    from firstfault.ingest import IngestOptions
+    from firstfault.ingest import run as pipeline
+
+    with progress_bar(not quiet) as report:
+        return pipeline.merge(parts, database, IngestOptions(catalogs=tuple(catalogs)), report)
+
+
+def _check_paths(paths: Sequence[str]) -> None:
+    for path in paths:
+        if path != "-" and not os.path.lexists(path):
+            raise CommandError(
+                f"{path}: no such file or directory; give a directory of logs, a log file, an archive, or '-'"
+            )
 
 
 def is_utf8(name: str) -> bool:

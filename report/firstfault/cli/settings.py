@@ -49,6 +49,21 @@ Follow = Annotated[bool, typer.Option("--follow-links", help="Follow links that 
 Workers = Annotated[
     int | None, typer.Option("--workers", metavar="N", help="Processes that read; by default as many as cores.")
 ]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="Memory for all processes together, such as 2G; by default 256M each."
+    ),
+]
+KeepText = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-text/--leave-text",
+        show_default=False,
+        help="Keep the text of every line in the timeline, or leave ordinary lines in the logs; by default kept up to"
+        " 4 GB of logs.",
+    ),
+]
 CatalogDirs = Annotated[
     list[Path] | None,
     typer.Option("--catalog", metavar="DIR", help="Folder of catalog entries of your own; may be repeated."),
@@ -90,6 +105,8 @@ def ingest_options(
     follow_links: bool,
     workers: int | None,
     catalogs: list[Path] | None,
+    keep_text: bool | None = None,
+    memory_limit: str | None = None,
 ) -> IngestOptions:
     """The options of an ingest from those of the command line."""
     from firstfault.ingest import IngestOptions
@@ -107,4 +124,17 @@ def ingest_options(
         follow_links=follow_links,
         workers=workers,
         catalogs=existing(catalogs),
+        keep_text=keep_text,
+        memory_limit=None if memory_limit is None else size(memory_limit),
     )
+
+
+def size(text: str) -> int:
+    """Bytes of a text such as 512M or 2G."""
+    number, unit = text[:-1], text[-1:].upper()
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(unit)
+    if factor is None:
+        number, factor = text, 1
+    if not (number.isascii() and number.isdigit()):
+        raise CommandError(f"--memory-limit {text}: write a number of bytes, or one with K, M or G", Status.USAGE)
+    return int(number) * factor

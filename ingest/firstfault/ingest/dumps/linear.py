@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -57,17 +57,17 @@ def _either(shapes: tuple[Pattern, ...]) -> str:
 
 
 def _possible(text: bytes, shapes: tuple[Pattern, ...]) -> bool:
-    """Whether a text holds what every match of one of the shapes holds; tells most files in a moment what they are not."""
+    """Whether a text holds what every match of one of the shapes holds: most files are known by it in a moment."""
     small = text.lower()
     for shape in shapes:
-        marks = _marks(shape)
+        marks = _marks(cast(Any, shape))
         if marks is None or any(one.text in (small if one.folded else text) for one in marks):
             return True
     return False
 
 
 @cache
-def _marks(shape: Pattern) -> tuple[Text, ...] | None:
+def _marks(shape: Any) -> tuple[Text, ...] | None:
     """Texts of which every match of a shape holds one, None where that cannot be told."""
     try:
         return required(parse(unnamed(shape.pattern))[0])
