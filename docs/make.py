@@ -91,7 +91,7 @@ def _commands(name: str, command: Any) -> Iterator[str]:
         for one in options:
             value = "" if one.is_flag else f" {one.metavar or one.name.upper()}"
             must = " Required." if one.required else ""
-            yield f"| `{cell(', '.join(one.opts) + value)}` | {cell(one.help or '')}{must} |"
+            yield f"| `{cell(', '.join([*one.opts, *one.secondary_opts]) + value)}` | {cell(one.help or '')}{must} |"
         yield ""
 
 
