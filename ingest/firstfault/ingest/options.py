@@ -67,6 +67,8 @@ class IngestOptions:
     workers: int | None = None
     memory_limit: int | None = None
     catalogs: tuple[Path, ...] = ()
+    reuse: bool = True
+    """Whether what was read before and has not changed may be taken as it is."""
     bounds: Bounds = field(default_factory=Bounds)
 
 

@@ -31,13 +31,12 @@ from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.part import LinesFile, Part
 from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
-from firstfault.ingest.sharding import ShardStream, sample_lines
+from firstfault.ingest.sharding import LOOK_AHEAD, ShardStream, sample_lines
 from firstfault.ingest.stages import stage
 
 _ROWS = 1 << 17
 _HEAD = 8192
 _SAMPLE = 100
-_LOOK_AHEAD = 1 << 20
 _SOURCE_CODE = (
     ".py",
     ".pyi",
@@ -224,7 +223,7 @@ class _Reading:
         if not reading.busy:
             return
         line = state.lines + 1
-        for chunk in chunks(stream.after(_LOOK_AHEAD), self._bounds.chunk, self._bounds.line):
+        for chunk in chunks(stream.after(LOOK_AHEAD), self._bounds.chunk, self._bounds.line):
             lines = frame(chunk)
             batch = self._batch([Segment(state.number, line, lines, form, searched=False)])
             follow(reading, batch.frame, [])

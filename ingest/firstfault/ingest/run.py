@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +12,9 @@ from pathlib import Path
 
 from firstfault.catalog import load_catalog
 from firstfault.catalog.matcher import Matcher
+from firstfault.ingest.again import Keep, job_mark, still_holds
 from firstfault.ingest.assemble import assemble
-from firstfault.ingest.discover import STDIN, discover, printable
+from firstfault.ingest.discover import STDIN, Found, discover, printable
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.formats import Formats
 from firstfault.ingest.load import catalog_version, fill, meta
@@ -46,12 +48,19 @@ def ingest(
     options: IngestOptions | None = None,
     progress: Progress | None = None,
 ) -> IngestResult:
-    """Read the logs below `paths` into the timeline `db`, which replaces an older one when all is read."""
-    plans, db = _planned(paths, options or IngestOptions()), Path(db)
+    """Read the logs below `paths` into the timeline `db`, which replaces an older one when all is read.
+
+    A timeline that already holds exactly these files stays as it is, and of a job that grew only what is new is read.
+    """
+    found, db = _found(paths, options or IngestOptions()), Path(db)
+    mark = job_mark(found.shown, found.files, found.problems, found.options) if found.options.reuse else None
+    if (counts := still_holds(db, mark)) is not None:
+        return IngestResult(db, *counts)
+    plans = _planned(found)
     with seldom_collected(), _folder(db) as folder:
         parts = _read(plans, range(len(plans.units)), folder, progress)
-        united = United(parts, plans.shown, plans.problems, plans.options)
-        return _write(united, plans.matcher, db, plans.total, progress)
+        united = United(parts, found.shown, found.problems, found.options)
+        return _write(united, plans.matcher, db, plans.total, progress, mark)
 
 
 def ingest_shard(
@@ -62,11 +71,12 @@ def ingest_shard(
     progress: Progress | None = None,
 ) -> IngestResult:
     """Read one share of the logs below `paths` into a file of parts, which `merge` unites with the others."""
-    plans, file = _planned(paths, options or IngestOptions()), Path(file)
+    found, file = _found(paths, options or IngestOptions()), Path(file)
+    plans = _planned(found)
     with seldom_collected(), _folder(file) as folder:
         places = share(plans.units, shard)
         parts = _read(plans, places, folder, progress)
-        job = agreed(plans.shown, plans.options, catalog_version(plans.matcher), plans.problems)
+        job = agreed(found.shown, found.options, catalog_version(plans.matcher), found.problems)
         write_part(file, shard, job, plans.units, places, parts)
     states = [state for part in parts for state in part.states]
     signals, problems = (sum(len(getattr(one, name)) for one in states) for name in ("signals", "problems"))
@@ -88,13 +98,21 @@ def merge(
 
 
 @dataclass(frozen=True, slots=True)
-class _Plans:
-    """What is to be read, before anything is."""
+class _Found:
+    """The files of a job, and what was said of it."""
 
     shown: list[str]
     options: IngestOptions
-    units: list[Unit]
+    files: list[Found]
     problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plans:
+    """What is to be read, before anything is."""
+
+    options: IngestOptions
+    units: list[Unit]
     matcher: Matcher
 
     @property
@@ -102,7 +120,7 @@ class _Plans:
         return sum(unit.bytes for unit in self.units)
 
 
-def _planned(paths: Sequence[str | Path], options: IngestOptions) -> _Plans:
+def _found(paths: Sequence[str | Path], options: IngestOptions) -> _Found:
     roots = [str(path) for path in paths]
     for root in roots:
         if root != STDIN and Path(root).is_dir():
@@ -110,8 +128,12 @@ def _planned(paths: Sequence[str | Path], options: IngestOptions) -> _Plans:
     check(options)
     problems: list[Problem] = []
     files = list(discover(roots, follow_links=options.follow_links, problems=problems))
-    matcher = Matcher.load(load_catalog(options.catalogs))
-    return _Plans([printable(root) for root in roots], options, plan(files, options.bounds), problems, matcher)
+    return _Found([printable(root) for root in roots], options, files, problems)
+
+
+def _planned(found: _Found) -> _Plans:
+    units = plan(found.files, found.options.bounds)
+    return _Plans(found.options, units, Matcher.load(load_catalog(found.options.catalogs)))
 
 
 @contextlib.contextmanager
@@ -122,37 +144,60 @@ def _folder(file: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _write(united: United, matcher: Matcher, db: Path, total: int, progress: Progress | None) -> IngestResult:
+def _write(
+    united: United, matcher: Matcher, db: Path, total: int, progress: Progress | None, mark: str | None = None
+) -> IngestResult:
     job = assemble(united.roots, united.parts, united.problems, matcher, united.options)
     if progress:
         progress("write", total, total)
-    facts = meta(job, united.roots, matcher)
-    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options), facts)
     lines = sum(one.state.lines for one in job.sources)
-    return IngestResult(db, len(job.sources), lines, len(job.signals), len(job.problems))
+    result = IngestResult(db, len(job.sources), lines, len(job.signals), len(job.problems))
+    facts = meta(job, united.roots, matcher)
+    if mark is not None:
+        facts |= {"made_of": mark, "counts": json.dumps([result.sources, lines, result.signals, result.problems])}
+    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options), facts)
+    return result
 
 
 def _read(plans: _Plans, places: Sequence[int], folder: Path, progress: Progress | None) -> list[Part]:
     """The parts of the units at these places, in their order."""
     options = plans.options
-    units = [(plans.units[place], place) for place in places]
-    total = sum(unit.bytes for unit, _ in units)
-    spill = folder if total > options.bounds.memory else None
-    workers = min(options.workers or _cores(), len(units), _room(options))
-    if workers <= 1 or total < options.bounds.in_process:
-        tools = Tools(Patterns(plans.matcher), Formats(), options)
-        made: Iterator[Part] = (read_unit(unit, place, tools, spill) for unit, place in units)
-    else:
-        from firstfault.ingest.workers import read_in_processes
-
-        made = read_in_processes(units, options, spill, workers)
-    done, parts = 0, []
-    for (unit, _), part in zip(units, made, strict=True):
-        parts.append(part)
+    units = {place: plans.units[place] for place in places}
+    total = sum(unit.bytes for unit in units.values())
+    big = total > options.bounds.memory
+    keep = Keep(options, Formats()) if big and options.reuse else None
+    marks = {place: keep.mark(unit) for place, unit in units.items()} if keep else {}
+    parts: dict[int, Part] = {}
+    done = 0
+    for place, unit in units.items():
+        if keep and (part := keep.get(marks[place], unit, folder)):
+            parts[place] = part
+            done += unit.bytes
+    missing = [(unit, place) for place, unit in units.items() if place not in parts]
+    if progress:
+        progress("read", done, total)
+    for (unit, place), part in zip(missing, _made(plans, missing, folder if big else None), strict=True):
+        parts[place] = part
         done += unit.bytes
+        if keep:
+            keep.put(marks[place], part)
         if progress:
             progress("read", done, total)
-    return parts
+    if keep:
+        keep.trim()
+    return [parts[place] for place in units]
+
+
+def _made(plans: _Plans, units: Sequence[tuple[Unit, int]], spill: Path | None) -> Iterator[Part]:
+    """The parts of units that have to be read."""
+    options = plans.options
+    workers = min(options.workers or _cores(), len(units), _room(options))
+    if workers <= 1 or sum(unit.bytes for unit, _ in units) < options.bounds.in_process:
+        tools = Tools(Patterns(plans.matcher), Formats(), options)
+        return (read_unit(unit, place, tools, spill) for unit, place in units)
+    from firstfault.ingest.workers import read_in_processes
+
+    return read_in_processes(units, options, spill, workers)
 
 
 def _room(options: IngestOptions) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import IO
 
+LOOK_AHEAD = 1 << 20
+"""Bytes behind a shard in which a record that it began may end."""
+
 _STEP = 256 << 10
 _SAMPLE_BYTES = 64 << 10
 _SAMPLE_LINES = 100

@@ -18,6 +18,7 @@ from firstfault.cli.settings import (
     CatalogDirs,
     Follow,
     Format,
+    Fresh,
     HostMap,
     KeepText,
     MemoryLimit,
@@ -64,6 +65,7 @@ def diagnose(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     keep_text: KeepText = None,
+    fresh: Fresh = False,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
 ) -> None:
@@ -72,7 +74,7 @@ def diagnose(
         chosen = check_format(format_)
         wanted = wanted_context(context, context_ranks)
         options = ingest_options(
-            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit
+            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
         from firstfault.cli.run import judge, read_logs, show, write_all
 
@@ -82,8 +84,9 @@ def diagnose(
             answer = judge(output / "timeline.duckdb", options.catalogs, wanted)
             write_all(answer, output)
         else:
-            with tempfile.TemporaryDirectory(prefix="firstfault-") as folder:
-                database = Path(folder) / "timeline.duckdb"
+            from firstfault.cli.kept import timeline_of
+
+            with timeline_of(paths, options) as database:
                 read_logs(paths, database, options, quiet)
                 answer = judge(database, options.catalogs, wanted)
         show(answer, chosen)
@@ -121,13 +124,14 @@ def ingest(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     keep_text: KeepText = None,
+    fresh: Fresh = False,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
 ) -> None:
     """Read the logs of a job into a timeline, without a diagnosis."""
     with errors_in_words():
         options = ingest_options(
-            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit
+            host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
         from firstfault.cli.run import counted, read_logs
 

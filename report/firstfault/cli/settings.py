@@ -55,6 +55,10 @@ MemoryLimit = Annotated[
         "--memory-limit", metavar="SIZE", help="Memory for all processes together, such as 2G; by default 256M each."
     ),
 ]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Read everything again, also what has not changed, and keep nothing in the cache."),
+]
 KeepText = Annotated[
     bool | None,
     typer.Option(
@@ -107,6 +111,7 @@ def ingest_options(
     catalogs: list[Path] | None,
     keep_text: bool | None = None,
     memory_limit: str | None = None,
+    fresh: bool = False,
 ) -> IngestOptions:
     """The options of an ingest from those of the command line."""
     from firstfault.ingest import IngestOptions
@@ -125,6 +130,7 @@ def ingest_options(
         workers=workers,
         catalogs=existing(catalogs),
         keep_text=keep_text,
+        reuse=not fresh,
         memory_limit=None if memory_limit is None else size(memory_limit),
     )
 

@@ -1,0 +1,60 @@
+"""Where the timeline of a diagnosis lies that nobody asked to keep: in the cache, so that the next one finds it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firstfault.ingest import IngestOptions
+
+
+@contextmanager
+def timeline_of(paths: Sequence[str], options: IngestOptions) -> Iterator[Path]:
+    """A place for the timeline of these paths: the one of the last time, or a passing one where none can be kept.
+
+    Only one process at a time has the place of the last time; others get passing ones.
+    """
+    from firstfault.ingest.again import folder
+
+    kept = folder("timelines") if options.reuse and "-" not in paths else None
+    name = _name(paths, options)
+    with ExitStack() as closing:
+        if kept is not None and _locked(kept / f"{name}.lock", closing):
+            closing.callback(_trimmed, kept, kept / f"{name}.duckdb")
+            yield kept / f"{name}.duckdb"
+        else:
+            passing = closing.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-"))
+            yield Path(passing) / "timeline.duckdb"
+
+
+def _locked(file: Path, closing: ExitStack) -> bool:
+    """Whether this process alone has the place that a file stands for, as long as `closing` is open."""
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        closing.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _trimmed(kept: Path, used: Path) -> None:
+    from firstfault.ingest.again import trim
+
+    with suppress(OSError):
+        os.utime(used)
+        trim(kept)
+
+
+def _name(paths: Sequence[str], options: IngestOptions) -> str:
+    said = {name: value for name, value in asdict(options).items() if name not in ("workers", "memory_limit")}
+    text = repr(([os.path.abspath(path) for path in paths], list(paths), sorted(said.items())))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
