@@ -160,20 +160,27 @@ def _attempt(
 
 def diagnose(database: Path | str, catalog: Catalog | None = None, wanted: Wanted | None = None) -> Diagnosis:
     """Diagnose the job of a timeline file and write the findings back into it, where the file can be written."""
+    writable = os.access(database, os.W_OK) or not os.path.exists(database)
+    con = open_timeline(database, writable=writable)
+    try:
+        return diagnose_open(con, catalog, wanted, keep=writable)
+    finally:
+        con.close()
+
+
+def diagnose_open(
+    con: duckdb.DuckDBPyConnection, catalog: Catalog | None = None, wanted: Wanted | None = None, *, keep: bool
+) -> Diagnosis:
+    """Diagnose the job of an open timeline; `keep` writes the findings into it."""
     from firstfault.correlate.enrich import enriched
     from firstfault.correlate.store import save
     from firstfault.correlate.verdict import compose
 
-    writable = os.access(database, os.W_OK) or not os.path.exists(database)
-    con = open_timeline(database, writable=writable)
-    try:
-        found = correlate(con)
-        answer = compose(found, catalog)
-        if writable:
-            save(con, found, answer)
-        return enriched(con, found, answer, wanted or Wanted())
-    finally:
-        con.close()
+    found = correlate(con)
+    answer = compose(found, catalog)
+    if keep:
+        save(con, found, answer)
+    return enriched(con, found, answer, wanted or Wanted())
 
 
 def first_progress_loss(results: list[AttemptResult]) -> AttemptResult | None:

@@ -12,6 +12,7 @@ import typer
 
 from firstfault.cli.catalog_commands import catalog_app
 from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
+from firstfault.cli.export import export
 from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import (
@@ -190,6 +191,7 @@ def report(
 
 
 app.command()(sql)
+app.command()(export)
 
 
 @app.command()
