@@ -7,6 +7,8 @@ With `--check` nothing is written; the exit status is 1 where a page is not as i
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import io
 import json
 import re
@@ -14,7 +16,6 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def pages() -> dict[str, str]:
         "docs/timeline.md": timeline(),
         "docs/rules.md": rules(),
         "docs/document.md": document(),
+        "docs/python.ipynb": notebook(),
         "sample_logs/README.md": samples(),
         "README.md": readme(),
     }
@@ -154,7 +156,7 @@ def _anchor(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-@contextmanager
+@contextlib.contextmanager
 def sample_timeline() -> Iterator[Path]:
     """The timeline of the job that the pages show, with its diagnosis."""
     from firstfault.correlate.engine import diagnose
@@ -266,6 +268,50 @@ def _type(value: Mapping[str, Any]) -> str:
         return f"list of {_type(value['items'])}"
     kind = value.get("type", "")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+# notebook
+
+
+def notebook() -> str:
+    """The page about Python as a notebook, its code run from top to bottom."""
+    import polars
+
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    cells: list[dict[str, Any]] = []
+    names: dict[str, Any] = {}
+    with contextlib.chdir(ROOT / "docs"), polars.Config():
+        for prose, code in re.findall(r"(?s)(.*?)```python\n(.*?)```\n", text):
+            if prose.strip():
+                cells.append(_cell("markdown", prose.strip(), len(cells)))
+            number = sum(one["cell_type"] == "code" for one in cells) + 1
+            outputs = _outputs(code, names, number)
+            cells.append({**_cell("code", code.strip(), len(cells)), "execution_count": number, "outputs": outputs})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(kind: str, text: str, number: int) -> dict[str, Any]:
+    return {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def _outputs(code: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Run one cell: what it printed, then the value of its last line where that is an expression."""
+    body = ast.parse(code).body
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if isinstance(last, ast.Expr) else None
+    outputs: list[dict[str, Any]] = []
+    if printed.getvalue():
+        said = printed.getvalue().splitlines(keepends=True)
+        outputs.append({"name": "stdout", "output_type": "stream", "text": said})
+    if value is not None and not isinstance(value, type):
+        data = {"text/plain": repr(value).splitlines(keepends=True)}
+        outputs.append({"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"})
+    return outputs
 
 
 # samples

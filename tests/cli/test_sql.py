@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+
+from firstfault.cli.sql_rows import table
 
 from .conftest import Cli
 
@@ -84,6 +88,59 @@ def test_what_is_not_a_question_to_this_timeline_is_refused(cli: Cli, timeline: 
 
 def test_no_log_text_acts_on_the_terminal(cli: Cli, timeline: Path) -> None:
     assert cli("sql", timeline, "SELECT chr(27) || '[2J' AS x").stdout.splitlines()[2] == "\\x1b[2J"
+
+
+def test_a_narrow_terminal_gets_narrow_columns_or_one_below_the_other() -> None:
+    def shown(names: list[str], rows: list[tuple[object, ...]], room: int) -> list[str]:
+        out = io.StringIO()
+        table(names, iter(rows), out, room)
+        lines = out.getvalue().splitlines()
+        assert max(map(len, lines)) <= room
+        return lines
+
+    text = "a long message about what went wrong in the end"
+    assert shown(["rank", "message"], [(3, text)], 30) == [
+        "rank  message",
+        "----  " + "-" * 24,
+        "   3  a long message about wh…",
+    ]
+    names = ["rank", "host", "path", "message", "entry", "example"]
+    assert shown(names, [(3, "node-17.example", "a/very/long/path.log", text, "xid-79-off-the-bus", text)], 60)[:4] == [
+        "-- row 1 " + "-" * 51,
+        "rank     3",
+        "host     node-17.example",
+        "path     a/very/long/path.log",
+    ]
+
+
+def test_parquet_goes_to_a_file_or_a_pipe(cli: Cli, timeline: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    assert cli("sql", timeline, QUERY, "--format", "parquet", "--output", file).exit_code == 0
+    assert pq.read_table(file).column("rank").to_pylist() == [0, 6]
+    piped = cli("sql", timeline, QUERY, "--format", "parquet").stdout_bytes
+    assert pq.read_table(io.BytesIO(piped)).column_names == ["rank", "lines", "bar"]
+
+
+def test_other_forms_go_to_a_file_too(cli: Cli, timeline: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    done = cli("sql", timeline, "SELECT 1 AS n", "--format", "csv", "--output", file)
+    assert (done.stdout, file.read_text()) == ("", "n\n1\n")
+    assert cli("sql", timeline, "SELECT nonsense", "--format", "csv", "--output", tmp_path / "none.csv").exit_code == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_several_queries_in_a_table_form_only(cli: Cli, timeline: Path) -> None:
+    assert cli("sql", timeline, "SELECT 1 AS a; SELECT 2 AS b").stdout == "a\n-\n1\n\nb\n-\n2\n"
+    done = cli("sql", timeline, "SELECT 1; SELECT 2", "--format", "json")
+    assert (done.exit_code, done.stdout) == (1, "")
+
+
+def test_a_query_that_lasts_is_stopped(cli: Cli, timeline: Path) -> None:
+    endless = "SELECT count(*) FROM range(1000000000000) WHERE hash(range) % 7 = 1"
+    done = cli("sql", timeline, endless, "--time-limit", "0.3")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "stopped after 0.3 s" in done.stderr
+    assert cli("sql", timeline, "SELECT 1", "--time-limit", "-1").exit_code == 2
 
 
 def test_a_wrong_form_is_wrong_usage(cli: Cli, timeline: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from firstfault.correlate.candidate import Candidate
 from firstfault.correlate.diagnosis import Diagnosis
@@ -74,7 +74,7 @@ class Log:
         writer: int | None = None,
         text: str = "",
         res_s: float | None = None,
-        **captures: object,
+        **captures: Any,
     ) -> Log:
         """A line that says something; `writer` is the process that wrote it."""
         self.say(text or entry or fact or event, at, rank)
@@ -116,7 +116,7 @@ class Log:
             self.step(number, number * each, rank)
         return self
 
-    def error(self, cls: str, at: float | None = None, rank: int | None = None, **captures: object) -> Log:
+    def error(self, cls: str, at: float | None = None, rank: int | None = None, **captures: Any) -> Log:
         """An error of the rank's own: the first entry of its class."""
         entry, event, role = ERRORS[cls]
         return self.signal(event, entry, cls, role, at, rank, **captures)
@@ -132,10 +132,10 @@ class Log:
         numel: int = 1024,
         group: str | None = None,
         rank: int | None = None,
-        **captures: object,
+        **captures: Any,
     ) -> Log:
         """The watchdog gives up on a collective."""
-        given: dict[str, object] = {"op": op, "numel_in": numel, "elapsed_ms": round(waited * 1000), **captures}
+        given: dict[str, Any] = {"op": op, "numel_in": numel, "elapsed_ms": round(waited * 1000), **captures}
         if seq is not None:
             given["seq"] = seq
         if enqueued is not None:
@@ -152,14 +152,14 @@ class Log:
         self, enqueued: int, completed: int, at: float, group: str | None = None, rank: int | None = None
     ) -> Log:
         """The rank's own counters, without a verdict."""
-        given: dict[str, object] = {"last_enqueued": enqueued, "last_completed": completed}
+        given: dict[str, Any] = {"last_enqueued": enqueued, "last_completed": completed}
         if group is not None:
             given |= {"pg_guid": group, "pg_desc": group}
         return self.signal("coll-state", at=at, rank=rank, fact="coll-state-counters", **given)
 
     def lost(self, peer: str | None, at: float | None, rank: int | None = None) -> Log:
         """A connection to a peer broke; `peer` is a host of the job or an address."""
-        given = {"peer": self.job.address(peer)} if peer else {}
+        given: dict[str, Any] = {"peer": self.job.address(peer)} if peer else {}
         return self.signal(
             "peer-loss", "gloo-closed-by-peer", "collective-rank-absent", "collateral", at, rank, **given
         )
@@ -170,7 +170,7 @@ class Log:
 
     def dump_signal(self, source: int | None, at: float, rank: int | None = None) -> Log:
         """Another rank's time-out made this rank dump its state."""
-        given = {"peer_rank": source} if source is not None else {}
+        given: dict[str, Any] = {"peer_rank": source} if source is not None else {}
         return self.signal(
             "dump-signal", "pgnccl-dump-signal", "collective-rank-absent", "collateral", at, rank, **given
         )
@@ -183,7 +183,7 @@ class Log:
         """The rank says that it has finished."""
         return self.signal("completion", at=at, rank=rank, fact="complete-rank-finished")
 
-    def phase(self, what: str, at: float | None = None, rank: int | None = None, **captures: object) -> Log:
+    def phase(self, what: str, at: float | None = None, rank: int | None = None, **captures: Any) -> Log:
         """The rank says what it begins."""
         return self.signal("phase", at=at, rank=rank, fact="phase-begin", text=what, **captures)
 
@@ -239,16 +239,16 @@ class Log:
 
     # what machines and schedulers print
 
-    def oom_kill(self, pid: int | None, at: float, process: str = "python", **captures: object) -> Log:
+    def oom_kill(self, pid: int | None, at: float, process: str = "python", **captures: Any) -> Log:
         """The kernel killed a process for its memory."""
-        given: dict[str, object] = {"process": process, **captures}
+        given: dict[str, Any] = {"process": process, **captures}
         if pid is not None:
             given["victim_pid"] = pid
         return self.signal(
             "oom-kill", "host-oom-kernel", "host-oom-kill", "initiating", at, text="Killed process", **given
         )
 
-    def xid(self, code: int, at: float, **captures: object) -> Log:
+    def xid(self, code: int, at: float, **captures: Any) -> Log:
         """The NVIDIA driver reports a fault."""
         cls, role = XIDS[code]
         return self.signal("node-fault", f"xid-{code}", cls, role, at, xid=code, **captures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 from functools import cache
@@ -17,6 +18,7 @@ MADE = (
     "docs/timeline.md",
     "docs/rules.md",
     "docs/document.md",
+    "docs/python.ipynb",
     "sample_logs/README.md",
     "README.md",
 )
@@ -73,6 +75,14 @@ def test_the_answers_to_most_questions_are_shown_not_empty() -> None:
     empty = [question for question, answer in answers if len(answer.splitlines()) < 3]
     assert len(answers) >= 20
     assert len(empty) <= 6, empty
+
+
+def test_the_notebook_has_the_answers_of_its_code() -> None:
+    cells = json.loads(made()["docs/python.ipynb"])["cells"]
+    codes = [one for one in cells if one["cell_type"] == "code"]
+    assert [one["execution_count"] for one in codes] == list(range(1, len(codes) + 1))
+    assert "identified collective-rank-absent" in codes[0]["outputs"][0]["text"][0]
+    assert sum(bool(one["outputs"]) for one in codes) >= len(codes) - 1
 
 
 def test_every_command_has_help() -> None:

@@ -13,6 +13,7 @@ import typer
 from firstfault.cli.catalog_commands import catalog_app
 from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
 from firstfault.cli.export import export
+from firstfault.cli.followup import compare, verify
 from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import (
@@ -192,6 +193,8 @@ def report(
 
 app.command()(sql)
 app.command()(export)
+app.command()(verify)
+app.command()(compare)
 
 
 @app.command()
