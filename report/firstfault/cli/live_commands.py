@@ -6,9 +6,11 @@ import typer
 
 from firstfault.cli.collecting import collect
 from firstfault.cli.running import run
+from firstfault.cli.watching import watch
 
 
 def add_live_commands(app: typer.Typer) -> None:
     """Add them in the order in which they are listed."""
     app.command(context_settings={"allow_interspersed_args": False})(run)
     app.command()(collect)
+    app.command()(watch)
