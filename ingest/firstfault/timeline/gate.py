@@ -166,7 +166,7 @@ class Gate:
             self._stop(task)
             raise
         except duckdb.Error as error:
-            raise QueryError(str(error)) from error
+            raise QueryError(_in_words(error)) from error
         self._stop(task)
         raise QueryError(f"stopped after {self._seconds:g} s; ask for less, or give more time")
 
@@ -215,6 +215,13 @@ class _Task(Generic[T]):
         if self._error is not None:
             raise self._error
         return self._found[0]
+
+
+def _in_words(error: duckdb.Error) -> str:
+    said = str(error)
+    if "Corrupt database" in said or "checksum" in said or isinstance(error, duckdb.FatalException):
+        return f"the timeline is damaged; make it again with `firstfault ingest` ({said.partition(chr(10))[0]})"
+    return said
 
 
 def _kind(statement: duckdb.Statement) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firstfault.cli.files import check_place
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import Timeline
 
@@ -64,8 +65,7 @@ def _parquet(con: duckdb.DuckDBPyConnection, folder: Path, names: list[str]) -> 
 def _trace(con: duckdb.DuckDBPyConnection, file: Path) -> None:
     from firstfault.export.trace import write_trace
 
-    if file.is_dir():
-        raise CommandError(f"--output {file}: this is a directory; give a file, such as trace.json.gz", Status.USAGE)
+    check_place(file, "--output")
     try:
         made = write_trace(con, file)
     except ValueError as error:

@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from firstfault.cli.messages import CommandError, Status
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file beside its place and move it there in one step."""
@@ -19,3 +21,14 @@ def replace_file(path: Path, content: bytes) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def check_place(path: Path, option: str) -> None:
+    """Say clearly where a file cannot be put, before the work is done."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise CommandError(f"{option} {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise CommandError(f"{option} {path}: this is a directory; give the file to write", Status.USAGE)
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"{option} {path}: no permission to write in {folder}")

@@ -162,15 +162,17 @@ def _compare_text(found: Compared) -> Iterator[str]:
         what = " ".join(part for part in (job.cls or "", job.entry or "") if part)
         yield f"{clean(job.name)}"
         sure = f" ({job.confidence:.2f})" if job.confidence is not None else ""
-        yield f"  {job.verdict}{sure}: {what or 'no root'}"
-        place = where or ("the whole job" if job.cls else "nowhere")
-        yield f"  {place}, {job.at or 'no time'}, step {_or_unknown(job.step)}"
+        yield f"  {job.verdict}{sure}: {what or ('it completed' if job.verdict == 'no-failure' else 'no root')}"
+        if job.cls:
+            yield f"  {where or 'the whole job'}, {job.at or 'at an unknown time'}"
+        yield f"  furthest step {_or_unknown(job.step)}"
     words = {
         Likeness.SAME: "the same root",
         Likeness.SAME_KIND: "the same kind of failure, elsewhere",
         Likeness.RELATED: "the same class, by another entry",
         Likeness.SAME_PLACE: "another failure on the same host",
         Likeness.DIFFERENT: "different roots",
+        Likeness.NO_FAILURE: "at least one of them completed, so there is nothing to compare",
         Likeness.UNKNOWN: "cannot be told: one of them names no root",
     }
     yield ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from firstfault.cli.files import check_place
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import Timeline
 
@@ -49,6 +50,8 @@ def sql(
             raise CommandError(f"--format {format_}: choose one of {', '.join(FORMATS)}", Status.USAGE)
         if time_limit < 0:
             raise CommandError(f"--time-limit {time_limit:g}: give seconds, or 0 for no limit", Status.USAGE)
+        if output is not None:
+            check_place(output, "--output")
         if query is None and sys.stdin.isatty() and output is None and format_ != "parquet":
             from firstfault.cli.sql_shell import Shell
 

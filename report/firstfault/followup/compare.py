@@ -17,6 +17,7 @@ class Likeness(StrEnum):
     RELATED = "same-class"  # the class only: another entry of it
     SAME_PLACE = "same-place"  # another class on the same host or GPU
     DIFFERENT = "different"
+    NO_FAILURE = "no-failure"  # one of them completed
     UNKNOWN = "unknown"  # one of them names no root
 
 
@@ -64,6 +65,8 @@ def _pair(one: Saved, other: Saved) -> Pair:
 
 def likeness(one: Saved, other: Saved) -> Likeness:
     """How alike two roots are. Roots without a place, common to the whole job, count as at the same one."""
+    if "no-failure" in (one.verdict, other.verdict):
+        return Likeness.NO_FAILURE
     if one.cls is None or other.cls is None:
         return Likeness.UNKNOWN
     placeless = not one.hosts and not other.hosts

@@ -5,15 +5,22 @@
 --     SELECT rank, host, seconds, for_good, unstamped, since, path, line FROM silences
 --     ORDER BY unstamped, seconds DESC, rank LIMIT 5
 CREATE VIEW silences AS
-WITH slots AS (
+WITH parts AS (
     SELECT
-        rank, coalesce(attempt, 0) AS attempt, epoch_us(time) // 10000000 AS slot,
+        rank, coalesce(attempt, 0) AS attempt, source_id, epoch_us(time) // 10000000 AS slot,
         min(time) AS first_time, max(time) AS last_time,
-        arg_max(source_id, (time, line)) FILTER (WHERE stamp IS NOT NULL) AS source_id,
-        arg_max(line, (time, line)) FILTER (WHERE stamp IS NOT NULL) AS line,
+        max(line) FILTER (WHERE stamp IS NOT NULL) AS line,
         count(*) FILTER (WHERE stamp IS NULL) AS unstamped
     FROM lines
     WHERE rank IS NOT NULL AND time IS NOT NULL
+    GROUP BY ALL
+),
+slots AS (
+    SELECT
+        rank, attempt, slot, min(first_time) AS first_time, max(last_time) AS last_time,
+        arg_max(source_id, (last_time, source_id)) AS source_id, arg_max(line, (last_time, source_id)) AS line,
+        sum(unstamped)::BIGINT AS unstamped
+    FROM parts
     GROUP BY ALL
 ),
 ends AS (
