@@ -19,6 +19,7 @@ SELECT
     g.text AS text, -- the peeled message, at most 4096 characters
     g.pid AS pid, -- process that wrote it
     g.gpu AS gpu, -- CUDA ordinal as that process sees it
+    g.level AS level, -- level of the line, NULL where it carries none
     g.source_id AS source_id, -- the source, by number
     g.signal_id AS signal_id -- the signal, by number
 FROM signals g
