@@ -17,21 +17,20 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-_MANY = 24
-"""Messages from which on the column engine is faster."""
+_MANY = 300
+"""Messages from which on the column engine is faster: it keeps only a few patterns compiled."""
 
 
 class ExactPattern:
     """One compiled pattern. Raises ValueError with the engine's words where it does not compile."""
 
-    __slots__ = ("_groups", "_regex", "_regexp")
+    __slots__ = ("_groups", "_loose", "_regex", "_regexp")
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
-        options = re2.Options()
-        options.log_errors = False
+        self._loose: Any = None
         try:
-            self._regexp = re2.compile(regex, options)
+            self._regexp = _compiled(regex)
         except re2.error as error:
             raise ValueError(_words(error)) from error
         groups = sorted((index, name) for name, index in self._regexp.groupindex.items())
@@ -67,6 +66,12 @@ class ExactPattern:
         import numpy as np
         import polars as pl
 
+        if len(texts) < _MANY:
+            try:
+                self._loose = self._loose or _compiled(loose(self._regex))
+            except re2.error:  # what is left without anchors is too large
+                return np.ones(len(texts), dtype=np.bool_)
+            return np.array([self._loose.search(text.encode()) is not None for text in texts], dtype=np.bool_)
         try:
             found: NDArray[np.bool_] = texts.str.contains(loose(self._regex)).to_numpy()
         except pl.exceptions.ComputeError:  # too large for that engine
@@ -95,6 +100,12 @@ class ExactPattern:
             if value is not None and name not in captures:
                 captures[name] = value
         return captures
+
+
+def _compiled(regex: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(regex, options)
 
 
 def _words(error: Exception) -> str:

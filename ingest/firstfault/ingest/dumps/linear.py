@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -45,7 +45,7 @@ def compiled(expression: str) -> Pattern:
 
 def matching(lines: Sequence[str], *shapes: Pattern) -> NDArray[np.bool_]:
     """Which lines match one of the shapes from their beginning, all lines at once."""
-    if not _possible("\n".join(lines).encode("utf-8", "replace"), shapes):
+    if not _possible(lines if isinstance(lines, Lines) else Lines(lines), shapes):
         return np.zeros(len(lines), dtype=np.bool_)
     found: NDArray[np.bool_] = pl.Series(lines, dtype=pl.String).str.contains(_either(shapes)).to_numpy()
     return found
@@ -56,12 +56,23 @@ def _either(shapes: tuple[Pattern, ...]) -> str:
     return "|".join(f"^(?:{for_polars(unnamed(shape.pattern))})" for shape in shapes)
 
 
-def _possible(text: bytes, shapes: tuple[Pattern, ...]) -> bool:
+class Lines(list[str]):
+    """Lines that are asked for many shapes, with all of them as one text."""
+
+    @cached_property
+    def text(self) -> bytes:
+        return "\n".join(self).encode("utf-8", "replace")
+
+    @cached_property
+    def small(self) -> bytes:
+        return self.text.lower()
+
+
+def _possible(lines: Lines, shapes: tuple[Pattern, ...]) -> bool:
     """Whether a text holds what every match of one of the shapes holds: most files are known by it in a moment."""
-    small = text.lower()
     for shape in shapes:
         marks = _marks(cast(Any, shape))
-        if marks is None or any(one.text in (small if one.folded else text) for one in marks):
+        if marks is None or any(one.text in (lines.small if one.folded else lines.text) for one in marks):
             return True
     return False
 

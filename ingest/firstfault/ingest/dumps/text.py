@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from firstfault.ingest.dumps.linear import Pattern, compiled, matching
+from firstfault.ingest.dumps.linear import Lines, Pattern, compiled, matching
 
 LINE_LIMIT = 4096
 LINES_LIMIT = 2_000_000
@@ -51,13 +51,14 @@ def lines_of(data: bytes) -> list[str]:
 
 def head_lines(head: bytes, limit: int = _HEAD_LINES) -> list[str]:
     """Lines of a head that are not empty; a line that the head cuts is left out unless it is the only one."""
-    return _head_lines(head)[:limit]
+    lines = _head_lines(head)
+    return lines if len(lines) <= limit else lines[:limit]
 
 
 @lru_cache(maxsize=2)  # all readers ask for the lines of the same head
 def _head_lines(head: bytes) -> list[str]:
     cut = head[: head.rfind(b"\n") + 1] or head
-    return [line for line in lines_of(cut[:65536]) if line.strip()][:_HEAD_LINES]
+    return Lines([line for line in lines_of(cut[:65536]) if line.strip()][:_HEAD_LINES])
 
 
 def share(lines: Sequence[str], *shapes: Pattern) -> float:
