@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstfault.ingest.frame import chunks, fold, frame, piece, series
+from firstfault.ingest.frame import Chunk, chunks, fold, frame, piece, series
 
 LOGGED = st.lists(
     st.one_of(
@@ -133,3 +133,17 @@ def test_a_hit_is_looked_for_in_its_own_piece() -> None:
     assert piece(text, 0, len(text) - 1, text.find(b"lost") + 4, 100) == b"RuntimeError: lost"
     assert piece(text, 0, len(text) - 1, text.find(b"2/9") + 3, 100) == b"2%|#| 2/9 [00:02]"
     assert piece(b"one piece\n", 0, 9, 5, 100) is None
+
+
+@given(
+    data=st.lists(
+        st.sampled_from([b"\n", b"a", b"\xc3", b"\xa9", b"\xff", b"\xe2\x82", b"\xac", b"\xf0\x9f"]), max_size=60
+    )
+)
+def test_damage_is_mended_piece_by_piece_as_in_one_go(data: list[bytes]) -> None:
+    text = b"".join(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firstfault.ingest.frame._PIECE", 4)
+        assert frame(Chunk(text or b"\n", 1)).text.rstrip(b"\n") == text.decode("utf-8", "replace").encode().rstrip(
+            b"\n"
+        )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from firstfault.ingest.stages import stage
+from firstfault.ingest.stages import count, stage
 
 Positions = npt.NDArray[np.int64]
 
@@ -26,6 +26,7 @@ _ESCAPE = re.compile(
 )
 _LAST_PIECE = r"(?s)^(?:.*\r)?([^\r]*[^\r\s][^\r]*)[\r\s]*$"
 _BAR = re.compile(rb"\d%\|[^|\r\n]{0,400}\|[^\[\r\n]{0,200}\[[^\]\r\n]{0,300}\]")
+_PIECE = 32 << 10
 _RETURN, _PERCENT, _BAR_SIDE = b"\r%|"
 _GLUED = r"(?s)^.*\d%\|[^|\r]{0,400}\|[^\[\r]{0,200}\[[^\]\r]{0,300}\] *(\S.*)$"
 
@@ -94,6 +95,7 @@ def _read(stream: Stream, size: int) -> bytes:
     while missing > 0 and (part := stream.read(missing)):
         parts.append(part)
         missing -= len(part)
+    count("read", size - missing)
     return b"".join(parts)
 
 
@@ -172,7 +174,7 @@ def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Posi
     data = chunk.data
     if chunk.encoding == "utf-8":
         if not data.isascii() and not _valid(data):
-            data = data.decode("utf-8", "replace").encode("utf-8")
+            data = b"".join(_mended(data))
             damaged = _lines_with(data, "\ufffd".encode())
         if chunk.offset == 0:
             data = data.removeprefix(b"\xef\xbb\xbf")
@@ -190,6 +192,16 @@ def _text(chunk: Chunk, starts: Positions, ends: Positions) -> tuple[bytes, Posi
     if not chunk.data.endswith("\n".encode(chunk.encoding)) and chunk.encoding == "utf-8":
         data += b"\n"
     return data, damaged
+
+
+def _mended(data: bytes) -> Iterator[bytes]:
+    """The bytes in pieces of whole lines, damage replaced; only the pieces that hold some are taken apart for it."""
+    start = 0
+    while start < len(data):
+        stop = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        piece = data[start:stop]
+        yield piece if _valid(piece) else piece.decode("utf-8", "replace").encode("utf-8")
+        start = stop
 
 
 def _valid(data: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata, resources
 
 import duckdb
@@ -12,7 +13,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from firstfault.catalog.matcher import Matcher
-from firstfault.ingest import tables
+from firstfault.ingest import stages, tables
 from firstfault.ingest.assemble import Job
 from firstfault.ingest.line_table import LINE_ROWS, LineTable
 from firstfault.ingest.options import IngestOptions
@@ -55,8 +56,20 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
 def _stream(lines: LineTable) -> pa.RecordBatchReader:
     """All lines as one stream, of which only one part is in memory at a time."""
     schema = pl.DataFrame(schema=LINE_ROWS).to_arrow().schema
-    batches = (batch for frame in lines.frames() for batch in frame.to_arrow().to_batches())
+    batches = (batch for frame in _ahead(lines.frames()) for batch in frame.to_arrow().to_batches())
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same frames, the next one made while one is written."""
+    if stages.ON:  # what one thread took cannot be told from what the other did
+        yield from frames
+        return
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, frames, None)
+        while (frame := waiting.result()) is not None:
+            waiting = pool.submit(next, frames, None)
+            yield frame
 
 
 def keeps_text(job: Job, options: IngestOptions) -> bool:

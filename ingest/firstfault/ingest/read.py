@@ -32,9 +32,9 @@ from firstfault.ingest.part import LinesFile, Part
 from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.sharding import LOOK_AHEAD, ShardStream, sample_lines
-from firstfault.ingest.stages import stage
+from firstfault.ingest.stages import count, stage
 
-_ROWS = 1 << 17
+_ROWS = 1 << 16
 _HEAD = 8192
 _SAMPLE = 100
 _SOURCE_CODE = (
@@ -269,6 +269,7 @@ class _Reading:
             return
         path = self._spill / f"lines-{self._place:09d}-{len(self.part.files):06d}.parquet"
         pl.concat(self.part.lines).write_parquet(path, compression="zstd", compression_level=1, statistics=False)
+        count("parts", path.stat().st_size)
         self.part.files.append(LinesFile(path))
         self.part.lines, self._rows = [], 0
 

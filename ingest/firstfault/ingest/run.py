@@ -24,7 +24,7 @@ from firstfault.ingest.plan import Unit, plan
 from firstfault.ingest.problems import Problem
 from firstfault.ingest.read import Tools, read_unit
 from firstfault.ingest.shards import Shard, United, agreed, share, unite, write_part
-from firstfault.ingest.stages import seldom_collected
+from firstfault.ingest.stages import count, seldom_collected
 from firstfault.timeline import write_timeline
 
 Progress = Callable[[str, int, int], None]
@@ -156,6 +156,7 @@ def _write(
     if mark is not None:
         facts |= {"made_of": mark, "counts": json.dumps([result.sources, lines, result.signals, result.problems])}
     write_timeline(db, lambda connection: fill(connection, job, matcher, united.options), facts)
+    count("timeline", db.stat().st_size)
     return result
 
 

@@ -1,6 +1,7 @@
 """Where the time of an ingest goes: with FIRSTFAULT_PROFILE=1 each process ends with a line of JSON on standard error.
 
-It has the CPU seconds of each stage, all threads together, without those of the stages inside it.
+It has the CPU seconds of each stage, all threads together, without those of the stages inside it, and `bytes`: how many
+were read, searched, written to parts and written to the timeline.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MARK = "firstfault-profile "
 ON = os.environ.get("FIRSTFAULT_PROFILE") == "1"
 _spent: dict[str, float] = {}
 _inner: list[float] = []
+_bytes: dict[str, int] = {}
 
 
 def stage(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -49,6 +51,12 @@ def stage(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
+def count(name: str, size: int) -> None:
+    """Add to the bytes that went through a stage."""
+    if ON:
+        _bytes[name] = _bytes.get(name, 0) + size
+
+
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
     """Let the garbage collector run seldom: what an ingest makes lives on, and looking it through is lost time."""
@@ -63,8 +71,11 @@ def seldom_collected() -> Iterator[None]:
 
 
 def _report() -> None:
-    spent = {name: round(seconds, 3) for name, seconds in sorted(_spent.items(), key=lambda pair: -pair[1])}
+    spent: dict[str, object] = {
+        name: round(seconds, 3) for name, seconds in sorted(_spent.items(), key=lambda pair: -pair[1])
+    }
     spent["rest"] = round(time.process_time() - sum(_spent.values()), 3)
+    spent["bytes"] = dict(sorted(_bytes.items()))
     print(MARK + json.dumps(spent), file=sys.stderr, flush=True)  # noqa: T201 - what the variable asks for
 
 

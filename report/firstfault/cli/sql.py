@@ -20,6 +20,19 @@ if TYPE_CHECKING:
     from firstfault.timeline.gate import Gate
 
 
+def _say_what_is_left_out(db: Path) -> None:
+    """Say so where texts are not in the timeline, so that no query takes a hole for an empty line."""
+    from firstfault.timeline import open_timeline
+
+    with open_timeline(db) as con:
+        row = con.execute("SELECT count(*), sum(lines) FROM sources WHERE NOT text_stored").fetchone()
+    if row and row[0]:
+        say(
+            f"firstfault: lines.message is NULL for ordinary lines of {row[0]} files ({row[1]:,} lines in all), whose"
+            " text was left in the logs; `firstfault ingest --keep-text` keeps all of it"
+        )
+
+
 def sql(
     db: Timeline,
     query: Annotated[
@@ -52,6 +65,7 @@ def sql(
             raise CommandError(f"--time-limit {time_limit:g}: give seconds, or 0 for no limit", Status.USAGE)
         if output is not None:
             check_place(output, "--output")
+        _say_what_is_left_out(db)
         if query is None and sys.stdin.isatty() and output is None and format_ != "parquet":
             from firstfault.cli.sql_shell import Shell
 

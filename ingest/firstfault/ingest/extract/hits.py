@@ -18,7 +18,7 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.extract.rows import TEXT_LIMIT, Own, SignalRow
 from firstfault.ingest.formats import Formats
 from firstfault.ingest.frame import piece
-from firstfault.ingest.stages import stage
+from firstfault.ingest.stages import count, stage
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -85,6 +85,7 @@ def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patte
 
 @stage("scan")
 def _candidates(text: bytes, matcher: Matcher) -> tuple[Rows, Numbers]:
+    count("scan", len(text))
     return matcher.scan(text)
 
 
