@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from firstfault.correlate.comparison import Comparison
 from firstfault.correlate.picture import CausalGraph, Context, ProgressUpTo, Swim
 
 
@@ -226,3 +227,4 @@ class Diagnosis:
     graph: CausalGraph = field(default_factory=CausalGraph)
     progress: ProgressUpTo = field(default_factory=ProgressUpTo)
     contexts: tuple[Context, ...] = ()
+    comparison: Comparison | None = None

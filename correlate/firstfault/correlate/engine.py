@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from firstfault.correlate.from_waits import (
     unlogged,
 )
 from firstfault.correlate.health import outlives, proof
+from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weigh
 from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.names import Names
@@ -94,8 +96,9 @@ def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:
     return {int(signal): (int(own), int(every)) for signal, own, every in rows}
 
 
-def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
-    """Judge every attempt of a timeline."""
+def correlate(con: duckdb.DuckDBPyConnection, healthy: Healthy | None = None) -> Correlation:
+    """Judge every attempt of a timeline, against a run that went well where there is one (see `healthy.attach`)."""
+    familiar = familiar_signals(con) if healthy and healthy.completed else None
     read = load(con)
     times = Times(read)
     timeline = in_their_attempts(read, times)
@@ -103,7 +106,14 @@ def correlate(con: duckdb.DuckDBPyConnection) -> Correlation:
     exits = read_exits(timeline.signals, names)
     signals = owned(timeline.signals, names, exits)
     steps = later_steps(con)
-    results = [_attempt(con, timeline, names, times, exits, signals, steps, number) for number in attempts_of(timeline)]
+
+    def usual(candidates: list[Candidate]) -> None:
+        if healthy is not None and familiar is not None:
+            weigh(candidates, familiar, healthy.name)
+
+    results = [
+        _attempt(con, timeline, names, times, exits, signals, steps, number, usual) for number in attempts_of(timeline)
+    ]
     return Correlation(timeline, names, times, results)
 
 
@@ -116,6 +126,7 @@ def _attempt(
     signals: tuple[Signal, ...],
     steps: dict[int, tuple[int, int]],
     number: int,
+    usual: Callable[[list[Candidate]], None],
 ) -> AttemptResult:
     mine = [signal for signal in signals if signal.attempt == number]
     scoped = replace(timeline, signals=tuple(mine))
@@ -152,35 +163,48 @@ def _attempt(
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
+    usual(candidates)
     done = proof(view)
     ranked = rank(view, candidates)
     healthy = done if done and outlives(view, done) else []
     return AttemptResult(number, view, ranked, healthy)
 
 
-def diagnose(database: Path | str, catalog: Catalog | None = None, wanted: Wanted | None = None) -> Diagnosis:
+def diagnose(
+    database: Path | str,
+    catalog: Catalog | None = None,
+    wanted: Wanted | None = None,
+    healthy: Healthy | None = None,
+) -> Diagnosis:
     """Diagnose the job of a timeline file and write the findings back into it, where the file can be written."""
     writable = os.access(database, os.W_OK) or not os.path.exists(database)
     con = open_timeline(database, writable=writable)
     try:
-        return diagnose_open(con, catalog, wanted, keep=writable)
+        return diagnose_open(con, catalog, wanted, healthy, keep=writable)
     finally:
         con.close()
 
 
 def diagnose_open(
-    con: duckdb.DuckDBPyConnection, catalog: Catalog | None = None, wanted: Wanted | None = None, *, keep: bool
+    con: duckdb.DuckDBPyConnection,
+    catalog: Catalog | None = None,
+    wanted: Wanted | None = None,
+    healthy: Healthy | None = None,
+    *,
+    keep: bool,
 ) -> Diagnosis:
     """Diagnose the job of an open timeline; `keep` writes the findings into it."""
     from firstfault.correlate.enrich import enriched
     from firstfault.correlate.store import save
     from firstfault.correlate.verdict import compose
 
-    found = correlate(con)
+    if healthy is not None:
+        attach(con, healthy)
+    found = correlate(con, healthy)
     answer = compose(found, catalog)
     if keep:
         save(con, found, answer)
-    return enriched(con, found, answer, wanted or Wanted())
+    return enriched(con, found, answer, wanted or Wanted(), healthy)
 
 
 def first_progress_loss(results: list[AttemptResult]) -> AttemptResult | None:

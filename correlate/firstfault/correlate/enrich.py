@@ -1,6 +1,7 @@
 """Adds to an answer what its pictures need: lanes, progress, the last checkpoint, lines before the failure.
 
-None of it changes the verdict; all of it is asked of the timeline once, so that a report needs no other look.
+None of it changes the verdict; all of it is asked of the timeline once, so that a report needs no other look. Secrets
+are masked here, so that no reporter ever sees one.
 """
 
 from __future__ import annotations
@@ -13,28 +14,38 @@ from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.contexts import Wanted, contexts_of
 from firstfault.correlate.diagnosis import Diagnosis, Verdict
 from firstfault.correlate.engine import Correlation, echo_moment
+from firstfault.correlate.healthy import Healthy, compare
 from firstfault.correlate.model import Moment
 from firstfault.correlate.progress import last_checkpoint, progress_of
+from firstfault.correlate.secrets import mapped, masked
 from firstfault.correlate.swim import swim_of
 from firstfault.correlate.verdict import judged
 
 _SECOND = 1_000_000_000
 
 
-def enriched(con: duckdb.DuckDBPyConnection, correlation: Correlation, answer: Diagnosis, wanted: Wanted) -> Diagnosis:
+def enriched(
+    con: duckdb.DuckDBPyConnection,
+    correlation: Correlation,
+    answer: Diagnosis,
+    wanted: Wanted,
+    healthy: Healthy | None = None,
+) -> Diagnosis:
     """The same answer with its pictures."""
     result, verdict = judged(correlation)
     view = result.view
     root = result.ranked.best if verdict is Verdict.IDENTIFIED else None
     failed = None if verdict is Verdict.NO_FAILURE else failed_at(view, root)
     swim, origin_ns = swim_of(con, view, root, failed)
-    return replace(
+    full = replace(
         answer,
         swim=swim,
         progress=progress_of(con, view, root, origin_ns),
         job=replace(answer.job, checkpoint=last_checkpoint(view, failed)),
         contexts=contexts_of(con, view, answer.evidence, root, failed, wanted),
+        comparison=compare(con, healthy) if healthy else None,
     )
+    return mapped(full, masked)  # type: ignore[no-any-return]
 
 
 def failed_at(view: View, root: Candidate | None) -> Moment | None:

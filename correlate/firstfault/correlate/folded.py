@@ -37,11 +37,14 @@ def folded(graph: nx.DiGraph[str]) -> CausalGraph:
         signature = (key,) if alone else tuple(sorted((cause, edge.rule.id) for cause, edge in causes[key]))
         groups[(depth[key], alone, *signature)].append(key)
     # causes first: a picture that has to leave something out keeps what explains the rest
-    ordered = sorted(groups.values(), key=lambda keys: (depth[keys[0]], keys[0] not in busy, -len(keys), keys[0]))
+    ordered = sorted(groups.values(), key=lambda keys: (depth[keys[0]], -len(keys), keys[0] not in busy, keys[0]))
     kept: list[list[str]] = []
     layer: Counter[int] = Counter()
+    shown: set[str] = set()
     for keys in ordered:
-        if len(kept) < _MOST and layer[int(depth[keys[0]])] < _IN_LAYER:
+        joined = keys[0] in starts or any(cause in shown for cause, _ in causes[keys[0]])
+        if joined and len(kept) < _MOST and layer[int(depth[keys[0]])] < _IN_LAYER:
+            shown.update(keys)
             layer[int(depth[keys[0]])] += 1
             kept.append(keys)
     left = len(depth) - sum(map(len, kept))

@@ -191,9 +191,12 @@ def build_states(
         elif is_own_error(signal) or is_echo(signal):
             _take_error(state, signal, survival.of(signal, rank), echoed)
     reached = _reached_the_wait(states)
+    neighbours: dict[str | None, list[RankState]] = defaultdict(list)
+    for state in states.values():
+        neighbours[state.host].append(state)
     for state in states.values():
         _end_by_last_error(state)
-        _set_apart(state, state.rank in reached, states, times)
+        _set_apart(state, state.rank in reached, neighbours[state.host], times)
     return states
 
 
@@ -207,12 +210,12 @@ def _reached_the_wait(states: dict[int, RankState]) -> set[int]:
     return {rank for ranks in waits.values() if len(ranks) > len(states) / 2 for rank in ranks}
 
 
-def _set_apart(state: RankState, reached: bool, states: dict[int, RankState], times: Times) -> None:
+def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times: Times) -> None:
     """Move exceptions that cannot have begun it: of a rank that came to the common wait, or that was being ended."""
     if not state.own:
         return
     kills = [one.signal for one in state.exits if one.killed]
-    others = [other for other in states.values() if other.host == state.host and other is not state]
+    others = [other for other in on_host if other is not state]
     # the launcher saw another child fail that had lost nobody: then this one was ended because of it
     spoiled = state.killed and any(
         not other.derived and any(one.code not in (None, 0, -6) and not one.killed for one in other.exits)

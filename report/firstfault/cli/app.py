@@ -10,12 +10,18 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from firstfault.cli.bundle import bundle
 from firstfault.cli.catalog_commands import catalog_app
 from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
+<<<<<<< HEAD
 from firstfault.cli.export import export
 from firstfault.cli.followup import compare, verify
+=======
+from firstfault.cli.healthy import HealthyRun, read_healthy
+>>>>>>> e8b3399 (report, correlate: comparison with a healthy run, redaction, bundles; secrets are masked always)
 from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
+from firstfault.cli.redaction import Redact, redact_in_place, redactor
 from firstfault.cli.settings import (
     CatalogDirs,
     Follow,
@@ -47,6 +53,7 @@ app = typer.Typer(
 )
 app.add_typer(catalog_app, name="catalog")
 add_live_commands(app)
+app.command()(bundle)
 
 
 @app.command()
@@ -57,6 +64,8 @@ def diagnose(
     fail_on_failure: Annotated[
         bool, typer.Option("--fail-on-failure", help="Exit with 3 where the verdict is not no-failure.")
     ] = False,
+    healthy: HealthyRun = None,
+    redact: Redact = False,
     context: ContextLines = None,
     context_ranks: ContextRanks = None,
     host_map: HostMap = None,
@@ -80,17 +89,29 @@ def diagnose(
         )
         from firstfault.cli.run import judge, read_logs, show, write_all
 
+        with tempfile.TemporaryDirectory(prefix="firstfault-") as name:
+            folder = Path(name)
+            if output is not None:
+                output.mkdir(parents=True, exist_ok=True)
+            database = (output or folder) / "timeline.duckdb"
+            read_logs(paths, database, options, quiet)
+            answer = judge(database, options.catalogs, wanted, read_healthy(healthy, folder, options, quiet))
+            if redact:
+                names = redactor(database, answer)
+                answer = names.answer(answer)
+                if output is not None:
+                    redact_in_place(database, names)
         if output is not None:
-            output.mkdir(parents=True, exist_ok=True)
-            read_logs(paths, output / "timeline.duckdb", options, quiet)
-            answer = judge(output / "timeline.duckdb", options.catalogs, wanted)
             write_all(answer, output)
+<<<<<<< HEAD
         else:
             from firstfault.cli.kept import timeline_of
 
             with timeline_of(paths, options) as database:
                 read_logs(paths, database, options, quiet)
                 answer = judge(database, options.catalogs, wanted)
+=======
+>>>>>>> e8b3399 (report, correlate: comparison with a healthy run, redaction, bundles; secrets are masked always)
         show(answer, chosen)
         if fail_on_failure and answer.verdict != "no-failure":
             raise typer.Exit(int(Status.NOT_HEALTHY))
@@ -174,6 +195,8 @@ def report(
     db: Timeline,
     format_: Format = None,
     output: Output = None,
+    healthy: HealthyRun = None,
+    redact: Redact = False,
     context: ContextLines = None,
     context_ranks: ContextRanks = None,
     catalog_dirs: CatalogDirs = None,
@@ -183,8 +206,14 @@ def report(
         chosen = check_format(format_)
         wanted = wanted_context(context, context_ranks)
         from firstfault.cli.run import judge, show, write_all
+        from firstfault.ingest import IngestOptions
 
-        answer = judge(db, existing(catalog_dirs), wanted)
+        catalogs = existing(catalog_dirs)
+        with tempfile.TemporaryDirectory(prefix="firstfault-") as name:
+            run = read_healthy(healthy, Path(name), IngestOptions(catalogs=catalogs), True)
+            answer = judge(db, catalogs, wanted, run)
+        if redact:
+            answer = redactor(db, answer).answer(answer)
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
             write_all(answer, output)

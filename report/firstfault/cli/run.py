@@ -13,6 +13,7 @@ from firstfault.cli.messages import CommandError, Status, progress_bar
 if TYPE_CHECKING:
     from firstfault.correlate.contexts import Wanted
     from firstfault.correlate.diagnosis import Diagnosis
+    from firstfault.correlate.healthy import Healthy
     from firstfault.ingest import IngestOptions
     from firstfault.ingest.run import IngestResult
 
@@ -96,12 +97,14 @@ def counted(result: IngestResult) -> str:
     )
 
 
-def judge(database: Path, catalogs: Sequence[Path] = (), wanted: Wanted | None = None) -> Diagnosis:
+def judge(
+    database: Path, catalogs: Sequence[Path] = (), wanted: Wanted | None = None, healthy: Healthy | None = None
+) -> Diagnosis:
     """The diagnosis of a timeline; the findings go back into it where it can be written."""
     from firstfault.catalog import load_catalog
     from firstfault.correlate.engine import diagnose
 
-    return diagnose(database, load_catalog(catalogs), wanted)
+    return diagnose(database, load_catalog(catalogs), wanted, healthy)
 
 
 def render(diagnosis: Diagnosis, format_: str) -> str:

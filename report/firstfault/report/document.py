@@ -174,6 +174,7 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         "swim": _plain(diagnosis.swim),
         "graph": _plain(diagnosis.graph),
         "contexts": _plain(diagnosis.contexts),
+        "comparison": _plain(diagnosis.comparison),
     }
 
 

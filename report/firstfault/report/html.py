@@ -11,7 +11,9 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 
+from firstfault.correlate.comparison import TemplateChange
 from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.report import comparing
 from firstfault.report.charts import causal_graph, progress
 from firstfault.report.grid import grid
 from firstfault.report.openings import openings, resume_words
@@ -97,6 +99,7 @@ def _body(one: Diagnosis) -> Iterator[tuple[str, str, list[str]]]:
         ("hypotheses", "Hypotheses", _hypotheses(one)),
         ("whynot", "Why not the others", _list(f"{_text(who)}: {_text(why)}" for who, why in one.why_not)),
         ("also", "Failed as well, and not because of it", _also(one)),
+        ("healthy", "Against the healthy run", _comparison(one)),
         ("attempts", "Attempts", _attempts(one)),
         ("before", "Lines before the first evidence", _contexts(one)),
         ("clocks", "Clocks", _clocks(one)),
@@ -112,7 +115,7 @@ def _text(said: str) -> str:
     return escape(one_sentence(said))
 
 
-def _place(one: Evidence) -> str:
+def _place(one: Evidence | TemplateChange) -> str:
     return f'<code class="place">{escape(clean(one.path))}:{one.line}</code>'
 
 
@@ -252,6 +255,29 @@ def _attempts(one: Diagnosis) -> Iterator[str]:
             words = f"{attempt.failure.title or attempt.failure.cls}: {place_words(attempt.initiating)}"
         said.append(f"attempt {attempt.attempt}: {_text(words)}")
     yield from _list(said)
+
+
+def _comparison(one: Diagnosis) -> Iterator[str]:
+    healthy = one.comparison
+    if healthy is None:
+        return
+    yield f"<p>{_text(comparing.summary(healthy))}</p>"
+    yield from _titled("Slower or faster", (_text(comparing.timing_words(timing)) for timing in healthy.timings))
+    if healthy.settings:
+        yield "<h3>Set differently</h3><table><tr><th></th><th>now</th><th>healthy run</th></tr>"
+        for kind, name, now, then in comparing.setting_rows(healthy):
+            yield f"<tr><td>{kind} {escape(name)}</td><td>{escape(now)}</td><td>{escape(then)}</td></tr>"
+        yield "</table>"
+    for change, title in comparing.HEADS.items():
+        yield from _titled(
+            title,
+            (
+                f'{_place(row)} <span class="soft">{_text(comparing.template_words(row))}</span>'
+                f"<pre>{escape(comparing.example(row))}</pre>"
+                for row in healthy.templates
+                if row.change == change
+            ),
+        )
 
 
 def _contexts(one: Diagnosis) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from firstfault.correlate.diagnosis import AlsoFailed, Diagnosis, Evidence, RankFate, Verdict
+from firstfault.report import comparing
 from firstfault.report.lanes_text import lane_rows
 from firstfault.report.openings import openings, resume_words
 from firstfault.report.preserve import commands
@@ -81,6 +82,7 @@ def _lines(one: Diagnosis) -> Iterator[str]:
     yield from _advice(one)
     yield from _preserve(one)
     yield from _fates(one)
+    yield from _comparison(one)
     yield from _attempts(one)
     yield from _contexts(one)
     yield from _reading(one)
@@ -228,6 +230,30 @@ def _fates(one: Diagnosis) -> Iterator[str]:
         ranks = short(number_ranges(fate.rank for fate in members), 300)
         yield f"| {words(said)} | {len(members)}: {words(ranks)} | {reach} |"
     yield ""
+
+
+def _comparison(one: Diagnosis) -> Iterator[str]:
+    healthy = one.comparison
+    if healthy is None:
+        return
+    yield from _title("Against the healthy run")
+    yield words(comparing.summary(healthy))
+    yield ""
+    yield from (f"- {words(comparing.timing_words(timing))}" for timing in healthy.timings)
+    yield from (
+        f"- {kind} {code(name)}: {code(now)}, in the healthy run {code(then)}"
+        for kind, name, now, then in comparing.setting_rows(healthy)
+    )
+    yield ""
+    for change, title in comparing.HEADS.items():
+        rows = [row for row in healthy.templates if row.change == change][:12]
+        if rows:
+            yield f"**{title}**"
+            yield ""
+        for row in rows:
+            yield f"- {code(f'{row.path}:{row.line}')}: {words(comparing.template_words(row))}"
+            yield f"  {code(comparing.example(row))}"
+        yield ""
 
 
 def _contexts(one: Diagnosis) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from firstfault.correlate.diagnosis import Diagnosis, Evidence, Verdict
+from firstfault.report import comparing
 from firstfault.report.lanes_text import lane_rows
 from firstfault.report.layout import Line, Piece, cut, plain, wrapped
 from firstfault.report.openings import openings, resume_words
@@ -117,6 +118,7 @@ class _Page:
         yield from self._meaning()
         yield from self._preserve()
         yield from self._progress()
+        yield from self._comparison()
         yield from self._attempts()
         yield from self._contexts()
         yield from self._reading()
@@ -211,6 +213,24 @@ class _Page:
             yield from self._text(f"step {one.step:,}: {cut(ranks_words(one.ranks), 2 * self.width)}")
         if len(reached) > 4:
             yield from self._text(f"and {len(reached) - 4:,} steps between them", "dim")
+
+    def _comparison(self) -> Iterator[Line]:
+        healthy = self.one.comparison
+        if healthy is None:
+            return
+        yield from self._head("Against the healthy run")
+        yield from self._text(comparing.summary(healthy))
+        yield from self._rows("timings", [comparing.timing_words(one) for one in healthy.timings[:6]])
+        changed = [f"{kind} {name}: {now}, then {then}" for kind, name, now, then in comparing.setting_rows(healthy)]
+        yield from self._rows("settings", changed[:8])
+        for change in comparing.HEADS:
+            rows = [one for one in healthy.templates if one.change == change][: 8 if change == "new" else 3]
+            for number, one in enumerate(rows):
+                head, indent = self._label(change if number == 0 else "")
+                place = Piece(f"{clean(one.path)}:{one.line}", "cite", whole=True)
+                pieces = [place, Piece(f" ({comparing.template_words(one)})", "dim")]
+                yield from wrapped(pieces, self.width, indent, head)
+                yield from wrapped([Piece(cut(comparing.example(one), 2 * self.width))], self.width, indent + "  ")
 
     def _contexts(self) -> Iterator[Line]:
         for one in self.one.contexts:
