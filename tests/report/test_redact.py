@@ -89,6 +89,9 @@ def test_a_timeline_is_redacted_in_every_column(database: Path, tmp_path: Path) 
     with duckdb.connect(str(tmp_path / "r.duckdb"), read_only=True) as con, duckdb.connect(str(database)) as old:
         for (table,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             rows = con.execute(f"SELECT * FROM {table}").fetchall()
+            if table == "meta":  # what would pass the copy off as the timeline of its logs is left out
+                assert not {row[0] for row in rows} & {"roots", "made_of", "counts"}
+                continue
             assert len(rows) == old.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0], table
             found = str(rows)
             assert "r2n5" not in found, table

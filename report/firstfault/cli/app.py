@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -13,12 +14,9 @@ import typer
 from firstfault.cli.bundle import bundle
 from firstfault.cli.catalog_commands import catalog_app
 from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
-<<<<<<< HEAD
 from firstfault.cli.export import export
 from firstfault.cli.followup import compare, verify
-=======
 from firstfault.cli.healthy import HealthyRun, read_healthy
->>>>>>> e8b3399 (report, correlate: comparison with a healthy run, redaction, bundles; secrets are masked always)
 from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.redaction import Redact, redact_in_place, redactor
@@ -87,13 +85,14 @@ def diagnose(
         options = ingest_options(
             host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
+        from firstfault.cli.kept import timeline_of
         from firstfault.cli.run import judge, read_logs, show, write_all
 
-        with tempfile.TemporaryDirectory(prefix="firstfault-") as name:
-            folder = Path(name)
+        with ExitStack() as stack:
             if output is not None:
                 output.mkdir(parents=True, exist_ok=True)
-            database = (output or folder) / "timeline.duckdb"
+            database = output / "timeline.duckdb" if output else stack.enter_context(timeline_of(paths, options))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
             read_logs(paths, database, options, quiet)
             answer = judge(database, options.catalogs, wanted, read_healthy(healthy, folder, options, quiet))
             if redact:
@@ -103,15 +102,6 @@ def diagnose(
                     redact_in_place(database, names)
         if output is not None:
             write_all(answer, output)
-<<<<<<< HEAD
-        else:
-            from firstfault.cli.kept import timeline_of
-
-            with timeline_of(paths, options) as database:
-                read_logs(paths, database, options, quiet)
-                answer = judge(database, options.catalogs, wanted)
-=======
->>>>>>> e8b3399 (report, correlate: comparison with a healthy run, redaction, bundles; secrets are masked always)
         show(answer, chosen)
         if fail_on_failure and answer.verdict != "no-failure":
             raise typer.Exit(int(Status.NOT_HEALTHY))

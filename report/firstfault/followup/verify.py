@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import duckdb
 
+from firstfault.correlate.secrets import masked
 from firstfault.followup.saved import Cited, Saved
 
 _SHOWN = 500
@@ -73,6 +74,6 @@ def _texts(con: duckdb.DuckDBPyConnection, path: str, condition: str, values: li
 
 
 def _same(cited: str, found: str) -> bool:
-    """Whether a text is the cited one; a document cuts long ones, a wrapper may stand around it."""
-    cited = cited.strip()
+    """Whether a text is the cited one; a document cuts long ones and masks secrets, a wrapper may stand around it."""
+    cited, found = cited.strip(), masked(found)
     return found.strip()[:_SHOWN].strip() == cited or (len(cited) >= 12 and cited in found)

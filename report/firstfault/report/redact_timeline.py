@@ -27,6 +27,9 @@ _PLAIN = frozenset(
 )  # fmt: skip
 """Columns whose words come from firstfault itself."""
 
+_MARKS = ("roots", "made_of", "counts")
+"""Facts by which a timeline is taken for that of its logs: a copy is not, and must not be read on from."""
+
 
 def known_hosts(database: Path) -> list[str]:
     """Every name of a host, pod or alias that a timeline holds."""
@@ -63,7 +66,9 @@ def copy_timeline(
                 # what the schema itself fills (its own guide) is there already
                 filled = table in made and con.execute(f"SELECT 1 FROM fresh.{table} LIMIT 1").fetchone()
                 if table in made and not filled:
-                    con.execute(f"INSERT INTO fresh.{table} BY NAME SELECT {_columns(con, table)} FROM old.{table}")
+                    only = f" WHERE key NOT IN {_MARKS}" if table == "meta" else ""
+                    values = _columns(con, table)
+                    con.execute(f"INSERT INTO fresh.{table} BY NAME SELECT {values} FROM old.{table}{only}")
             con.execute("USE memory")
             con.execute("DETACH fresh")
         os.replace(temporary, target)
