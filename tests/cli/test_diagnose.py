@@ -82,3 +82,25 @@ def test_a_wrong_demo_lists_the_right_ones(cli: Cli) -> None:
 def test_version_is_one_line(cli: Cli) -> None:
     assert len(cli("version").stdout.splitlines()) == 1
     assert cli("--version").stdout == cli("version").stdout
+
+
+def test_a_second_look_gives_the_same_answer_without_reading(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE, logs)
+    first = cli("diagnose", logs, "--format", "json").stdout
+    for name in ("firstfault.ingest.run.read_unit", "firstfault.correlate.engine.diagnose"):
+        monkeypatch.setattr(name, lambda *_: pytest.fail("something was read or judged again"))
+    assert cli("diagnose", logs, "--format", "json").stdout == first
+
+
+def test_a_second_look_sees_what_changed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE, logs)
+    before = json.loads(cli("diagnose", logs, "--format", "json").stdout)
+    (logs / "more.log").write_text("2026-05-04 10:00:00,000 - root - INFO - one more line\n")
+    after = json.loads(cli("diagnose", logs, "--format", "json").stdout)
+    assert after["job"]["lines"] == before["job"]["lines"] + 1

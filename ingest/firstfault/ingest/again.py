@@ -76,16 +76,17 @@ def code_mark(options: IngestOptions) -> str:
     """What stands for the code, the catalog and the formats that logs are read with."""
     named = [Path(part) for name in _FOLDERS for part in os.environ.get(name, "").split(os.pathsep) if part]
     own = [path for path in (*named, *options.catalogs) if path.exists()]
-    return f"{_own_code()}{_state_of(own)}"
+    return f"{state_of_code(*_PACKAGES)}{_state_of(own)}"
 
 
 @cache
-def _own_code() -> str:
+def state_of_code(*packages: str) -> str:
+    """What stands for the version of the program and the files of these packages."""
     try:
         version = metadata.version("firstfault")
     except metadata.PackageNotFoundError:
         version = "unknown"
-    folders = [Path(str(resources.files(name))) for name in _PACKAGES]
+    folders = [Path(str(resources.files(name))) for name in packages]
     return version + _state_of(folder for folder in folders if folder.is_dir())
 
 
@@ -102,17 +103,25 @@ def _state_of(paths: Iterable[Path]) -> str:
 
 def still_holds(db: Path, mark: str | None) -> tuple[int, int, int, int] | None:
     """The counts of a timeline that was made of exactly this, None where there is none."""
-    if mark is None or not db.is_file():
-        return None
+    facts = facts_of(db) if mark is not None else {}
     try:
-        with duckdb.connect(str(db), read_only=True) as connection:
-            facts = dict(connection.execute("SELECT key, value FROM meta").fetchall())
         if facts.get("made_of") != mark or facts.get("complete") != "true":
             return None
         sources, lines, signals, problems = json.loads(facts["counts"])
         return int(sources), int(lines), int(signals), int(problems)
-    except (duckdb.Error, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
+
+
+def facts_of(db: Path) -> dict[str, str]:
+    """What a timeline says of itself, nothing where it cannot be read."""
+    if not db.is_file():
+        return {}
+    try:
+        with duckdb.connect(str(db), read_only=True) as connection:
+            return dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    except duckdb.Error:
+        return {}
 
 
 class Keep:

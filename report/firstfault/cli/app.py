@@ -85,7 +85,7 @@ def diagnose(
         options = ingest_options(
             host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
-        from firstfault.cli.kept import timeline_of
+        from firstfault.cli.kept import keep_diagnosis, known_diagnosis, timeline_of
         from firstfault.cli.run import judge, read_logs, show, write_all
 
         with ExitStack() as stack:
@@ -94,7 +94,11 @@ def diagnose(
             database = output / "timeline.duckdb" if output else stack.enter_context(timeline_of(paths, options))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
             read_logs(paths, database, options, quiet)
-            answer = judge(database, options.catalogs, wanted, read_healthy(healthy, folder, options, quiet))
+            alone = output is None and not healthy and options.reuse
+            known = known_diagnosis(database, options, wanted) if alone else None
+            answer = known or judge(database, options.catalogs, wanted, read_healthy(healthy, folder, options, quiet))
+            if alone and known is None:
+                keep_diagnosis(database, options, wanted, answer)
             if redact:
                 names = redactor(database, answer)
                 answer = names.answer(answer)

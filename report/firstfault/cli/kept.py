@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from firstfault.correlate.diagnosis import Diagnosis
     from firstfault.ingest import IngestOptions
 
 
@@ -33,6 +35,48 @@ def timeline_of(paths: Sequence[str], options: IngestOptions) -> Iterator[Path]:
         else:
             passing = closing.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-"))
             yield Path(passing) / "timeline.duckdb"
+
+
+def known_diagnosis(database: Path, options: IngestOptions, wanted: object) -> Diagnosis | None:
+    """The diagnosis of the last time, where neither the timeline nor what judges it has changed since."""
+    from firstfault.correlate.diagnosis import Diagnosis
+    from firstfault.ingest.saved import SavedError, from_plain
+
+    try:
+        kept = json.loads(_beside(database).read_text(encoding="utf-8"))
+        if kept["of"] != _judged(database, options, wanted):
+            return None
+        found: Diagnosis = from_plain(Diagnosis, kept["diagnosis"])
+    except (OSError, ValueError, KeyError, TypeError, SavedError):
+        return None
+    return found
+
+
+def keep_diagnosis(database: Path, options: IngestOptions, wanted: object, answer: Diagnosis) -> None:
+    """Keep a diagnosis beside its timeline for the next time."""
+    from firstfault.cli.files import replace_file
+    from firstfault.ingest.saved import SavedError, to_plain
+
+    mark = _judged(database, options, wanted)
+    if mark is not None:
+        with suppress(OSError, SavedError):
+            text = json.dumps({"of": mark, "diagnosis": to_plain(answer)})
+            replace_file(_beside(database), text.encode())
+
+
+def _beside(database: Path) -> Path:
+    return database.with_suffix(".json")
+
+
+def _judged(database: Path, options: IngestOptions, wanted: object) -> str | None:
+    """What stands for all that a diagnosis is made of, None where the timeline does not say what it is made of."""
+    from firstfault.ingest.again import code_mark, facts_of, state_of_code
+
+    made_of = facts_of(database).get("made_of")
+    if made_of is None:
+        return None
+    text = repr((made_of, code_mark(options), state_of_code("firstfault.correlate"), wanted))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _locked(file: Path, closing: ExitStack) -> bool:
