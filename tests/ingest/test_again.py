@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,11 @@ def test_the_cache_is_for_its_owner_alone_and_keeps_to_its_limit(
     (logs / "rank9.log").write_text(text(9, 0, 3))
     ingest([logs], tmp_path / "a.duckdb", ONE)
     assert sum(path.stat().st_size for path in parts.iterdir()) <= 100_000
+
+
+def test_a_pipe_is_read_once(tmp_path: Path, reads: list[Any]) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe.log").write_text(text(0, 0, 9)))
+    writer.start()
+    assert ingest([tmp_path / "pipe.log"], tmp_path / "a.duckdb", ONE).lines == 9
+    writer.join()

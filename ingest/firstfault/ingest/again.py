@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -57,6 +58,8 @@ def file_mark(found: Found) -> list[object] | None:
     if found.file == STDIN:
         return None
     try:
+        if not stat.S_ISREG(os.stat(found.file).st_mode):  # what is read of a pipe is gone
+            return None
         with open(found.file, "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             if found.size != status.st_size:
