@@ -27,17 +27,21 @@ _ROLE_WORDS = {
 }
 
 
+def site_files(catalog: Catalog) -> dict[str, bytes]:
+    """Every file of the site by its path below the site's root."""
+    files = {name: content.encode("utf-8") for name, content in _pages(catalog)}
+    files |= {asset: (_ASSETS / asset).read_bytes() for asset in ("style.css", "search.js")}
+    return files | {"entries.js": _search_data(catalog).encode("utf-8")}
+
+
 def write_site(catalog: Catalog, out: Path) -> int:
     """Writes all pages below `out` and returns how many they are."""
-    pages = dict(_pages(catalog))
-    for name, content in pages.items():
+    files = site_files(catalog)
+    for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    for asset in ("style.css", "search.js"):
-        (out / asset).write_bytes((_ASSETS / asset).read_bytes())
-    (out / "entries.js").write_text(_search_data(catalog), encoding="utf-8")
-    return len(pages)
+        path.write_bytes(content)
+    return sum(name.endswith(".html") for name in files)
 
 
 def _pages(catalog: Catalog) -> Iterator[tuple[str, str]]:
@@ -74,7 +78,7 @@ def _page(title: str, body: Iterable[str], root: str) -> str:
 
 
 def _index(catalog: Catalog) -> Iterator[str]:
-    yield '<form role="search" onsubmit="return false"><input id="words" type="search" autocomplete="off" '
+    yield '<form role="search"><input id="words" type="search" autocomplete="off" '
     yield 'placeholder="words, a code, or a line of a log" aria-label="Search the catalog"></form>'
     yield '<ol id="found" aria-live="polite"></ol>'
     yield '<div id="groups">'

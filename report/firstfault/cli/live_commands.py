@@ -1,4 +1,4 @@
-"""Adds the commands that work beside a running job to the command line."""
+"""Adds the commands that work beside a running job, and the local page, to the command line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import typer
 
 from firstfault.cli.collecting import collect
 from firstfault.cli.running import run
+from firstfault.cli.serving import serve
 from firstfault.cli.watching import watch
 
 
@@ -14,3 +15,4 @@ def add_live_commands(app: typer.Typer) -> None:
     app.command(context_settings={"allow_interspersed_args": False})(run)
     app.command()(collect)
     app.command()(watch)
+    app.command()(serve)

@@ -59,6 +59,7 @@
     }));
   }
 
+  input.form.addEventListener("submit", (event) => event.preventDefault());
   input.addEventListener("input", show);
   show();
 })();
