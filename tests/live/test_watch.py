@@ -90,7 +90,7 @@ def test_a_webhook_gets_slack_s_text_with_secrets_masked(hook: tuple[str, list[d
     url, taken = hook
     said: list[str] = []
     sink = Webhook(url, False, said.append)
-    sink.send(Alert(Kind.SIGN, "a < b & HF_TOKEN=hf_abcdefghijklmnop0123"))
+    sink.send(Alert(Kind.SIGN, "a < b & HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789"))
     sink.close()
     assert taken == [{"text": "a &lt; b &amp; HF_TOKEN=[masked]"}]
     assert said == []

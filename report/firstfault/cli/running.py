@@ -90,9 +90,9 @@ def _files(folder: Path, stamp: bool) -> Iterator[tuple[Kept, Kept, Kept]]:
 
 def _kept_run(command: Sequence[str], folder: Path, stamp: bool) -> Ended:
     """Run the command with its output in the folder; a folder that cannot be written does not keep it from running."""
+    from firstfault.correlate.secrets import masked
     from firstfault.live.child import NotStarted
     from firstfault.live.child import run as run_child
-    from firstfault.live.secrets import masked
 
     with contextlib.ExitStack() as stack:
         try:

@@ -83,7 +83,7 @@ note() { # note WORD TEXT: one line of the manifest
 
 nap() { sleep 0.1 2>/dev/null || sleep 1; }
 
-# the same masks as firstfault.live.secrets
+# the forms that firstfault.correlate.secrets knows, as far as sed can say them
 masked() {
     if [ "$mask" = no ]; then cat; return; fi
     sed -E \
@@ -94,7 +94,10 @@ masked() {
         -e 's#(([Pp][Aa][Ss][Ss][Ww]([Oo][Rr])?[Dd]|[Pp][Aa][Ss][Ss][Pp][Hh][Rr][Aa][Ss][Ee]|[Ss][Ee][Cc][Rr][Ee][Tt]|[Cc][Rr][Ee][Dd][Ee][Nn][Tt][Ii][Aa][Ll][Ss]?)["'\'']?[[:space:]]*[=:][[:space:]]*["'\'']?)[^[:space:]"'\'',;&]+#\1[masked]#g' \
         -e 's#(([Tt][Oo][Kk][Ee][Nn]|([Ss][Ee][Cc][Rr][Ee][Tt]|[Aa][Pp][Ii]|[Aa][Cc][Cc][Ee][Ss][Ss]|[Pp][Rr][Ii][Vv][Aa][Tt][Ee]|[Aa][Uu][Tt][Hh])[_-]?[Kk][Ee][Yy])["'\'']?[[:space:]]*[=:][[:space:]]*["'\'']?)[A-Za-z0-9+/=._~-]{8,}#\1[masked]#g' \
         -e 's#(--?[A-Za-z0-9_.-]*([Pp][Aa][Ss][Ss][Ww]([Oo][Rr])?[Dd]|[Pp][Aa][Ss][Ss][Pp][Hh][Rr][Aa][Ss][Ee]|[Ss][Ee][Cc][Rr][Ee][Tt]|[Cc][Rr][Ee][Dd][Ee][Nn][Tt][Ii][Aa][Ll][Ss]?|[Tt][Oo][Kk][Ee][Nn]|([Ss][Ee][Cc][Rr][Ee][Tt]|[Aa][Pp][Ii]|[Aa][Cc][Cc][Ee][Ss][Ss]|[Pp][Rr][Ii][Vv][Aa][Tt][Ee]|[Aa][Uu][Tt][Hh])[_-]?[Kk][Ee][Yy])[[:space:]]+)[A-Za-z0-9+/=._~-]{8,}#\1[masked]#g' \
-        -e 's#(AKIA|ASIA)[A-Z0-9]{16}#[masked]#g' \
+        -e 's#(AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}#[masked]#g' \
+        -e 's#(AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,}|(pypi-|npm_|dckr_pat_|api_org_)[A-Za-z0-9_-]{20,})#[masked]#g' \
+        -e 's#((AccountKey|SharedAccessKey)=)[A-Za-z0-9+/=]{20,}#\1[masked]#g' \
+        -e 's#([?&]([Ss][Ii][Gg]|[Ss][Ii][Gg][Nn][Aa][Tt][Uu][Rr][Ee]|[Xx]-[Aa][Mm][Zz]-[A-Za-z-]+|[Xx]-[Gg][Oo][Oo][Gg]-[A-Za-z-]+|[Aa][Pp][Ii]_?[Kk][Ee][Yy]|[Kk][Ee][Yy])=)[A-Za-z0-9%._~+/=-]{8,}#\1[masked]#g' \
         -e 's#(hf_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|sk-|nvapi-)[A-Za-z0-9_-]{16,}#[masked]#g' \
         -e 's#eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}#[masked]#g' \
         -e 's#(hooks\.slack\.com/services/)[A-Za-z0-9/_-]+#\1[masked]#g'

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from firstfault.correlate.secrets import masked
 from firstfault.live.alarm import Alert
-from firstfault.live.secrets import masked
 
 SCHEMA = "firstfault.alert/1"
 _WAITS = (1.0, 5.0, 25.0)

@@ -281,7 +281,7 @@
   at("query").value = Object.values(QUESTIONS)[0];
   const open = () => { const id = location.hash.slice(1); if (id && id !== shown) { shown = id; clear(); follow(id); } };
   window.addEventListener("hashchange", open);
-  window.addEventListener("beforeunload", (event) => { if (uploads) event.preventDefault(); });
+  window.addEventListener("beforeunload", (event) => { if (uploads && !uploads.stopped) event.preventDefault(); });
   list().then((jobs) => {
     if (location.hash) open();
     else if (jobs.length && jobs[0].state !== "done" && jobs[0].state !== "open") location.hash = jobs[0].id;
