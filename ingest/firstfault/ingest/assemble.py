@@ -55,8 +55,7 @@ class Spoken:
         own, owner = row.own, row.owner
         owned = None
         if owner is not None and row.first_line is not None and row.last_line is not None:
-            place = (owner.host, owner.rank, owner.local_rank, owner.pid, owner.task)
-            owned = identity.Owned(row.first_line, row.last_line, *place)
+            owned = _owned(row.first_line, row.last_line, owner)
         return cls(
             source_id, row, row.line, row.event, row.fact, row.text, row.captures, own.host, own.rank, own.local_rank,
             own.pid, own.gpu, own.stamp_ns, own.stamp_kind, owned,
@@ -126,6 +125,7 @@ def assemble(
         {source: rows.identities for source, rows in dumps},
         options.hosts,
         options.ranks,
+        [(one.id, _owned(*block)) for one in speaking.values() for block in one.state.owned],
     )
     found += [_of_reader(path or "", problem) for _, path, problem in who.problems]
     dated = [about.stamp_ns for one in signals if (about := one.row.about) and about.stamp_ns is not None]
@@ -133,6 +133,10 @@ def assemble(
     contexts = times.contexts(stamps, changed, dated, options.year)
     final = [replace(problem, path=renamed.get(problem.path, problem.path)) for problem in found]
     return Job(sources, places, signals, dumps, final, who, contexts, parts)
+
+
+def _owned(first: int, last: int, own: Own) -> identity.Owned:
+    return identity.Owned(first, last, own.host, own.rank, own.local_rank, own.pid, own.task)
 
 
 def _united(parts: Sequence[Part], matcher: Matcher) -> tuple[list[SourceState], dict[int, tuple[int, int]]]:
@@ -166,6 +170,9 @@ def _append(whole: SourceState, shard: SourceState) -> None:
     whole.signals += [replace(signal, line=signal.line + base) for signal in shard.signals]
     whole.failures += [_shifted(failure, base) for failure in shard.failures]
     whole.spans += [[line + base for line in span] for span in shard.spans]
+    whole.owned += [(first + base, last + base, own) for first, last, own in shard.owned]
+    begun = max((span[-1] for span in whole.spans if span[0] in whole.joined), default=0)
+    whole.joined.update({line + base: text for line, text in shard.joined.items() if line + base > begun})
     whole.formats.update(shard.formats)
     whole.lines += shard.lines
     whole.bytes += shard.bytes

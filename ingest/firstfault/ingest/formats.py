@@ -23,12 +23,21 @@ from firstfault.ingest.stages import stage
 __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
 
 
+OTHERS = frozenset({"submitit", "rfc3339-nano"})
+"""Headers that a launcher or a collector puts on the lines of others."""
+
+
 class Formats:
     """All formats in the order in which they are tried."""
 
     @stage("start")
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self.formats = load(folders)
+
+    @cached_property
+    def headers(self) -> frozenset[str]:
+        """Formats that a program puts in front of its own lines; what follows without one goes on from there."""
+        return frozenset(one.id for one in self.formats if one.kind is FormatKind.HEADER and one.id not in OTHERS)
 
     @cached_property
     def _peeler(self) -> Peeler:

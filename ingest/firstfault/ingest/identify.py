@@ -161,8 +161,12 @@ def identify(
     dumps: Mapping[int, Sequence[DumpIdentity]] | None = None,
     hosts: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
+    owned: Iterable[tuple[int, Owned]] = (),
 ) -> Identity:
-    """Decide about every source. `hosts` and `ranks` are what the user says for patterns of paths, and win."""
+    """Decide about every source. `hosts` and `ranks` are what the user says for patterns of paths, and win.
+
+    `owned` are lines of sources that a line beside them gives to somebody.
+    """
     rows = list(spoken)
     statements = statements_of(rows, dumps or {})
     attempts = boundaries_of(rows, statements)
@@ -175,7 +179,7 @@ def identify(
         resolved=_resolved(job, summary),
         ranges=_ranges(attempts),
         dated=_dates(job.dated),
-        claims=_claims(claims_of(rows, job)),
+        claims=_claims(claims_of(rows, job, owned)),
         job=job,
     )
 

@@ -1,32 +1,79 @@
-"""Files whose names differ in one number only: where the numbers are those of all ranks, each file is a rank's."""
+"""Files whose names differ in one number only: where the numbers are those of all ranks, each file is a rank's; where
+each host has the same numbers from 0 on, they are local ranks.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from firstfault.ingest.identity_paths import PathClaims, shape_of
 
-_LAST_NUMBER = re.compile(
-    r"^(.*?)(\d{1,7})([^\d]*?(?:\.(?:log|txt|out|err|stdout|stderr)(?:\.(?:gz|zst|xz|bz2))?)?)$", re.S
-)
+_LOG = re.compile(r"(?:^|[._/-])(?:log|txt|out|err|stdout|stderr)(?=$|[._-])|^[^.]*$", re.I)
+_PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$")
 
 
 def ranks_of_files(paths: Mapping[int, str], claims: Mapping[int, PathClaims], world: int | None) -> dict[int, int]:
     """The ranks of files that say nothing else about whose they are."""
     if world is None or world < 2:
         return {}
-    families: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+    families: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+    for source_id, path in _unclaimed(paths, claims):
+        *folders, base = path.split("/")
+        for place, (number, front, back) in enumerate(_numbers(base)):
+            # of a family by its folder the words may differ, not those of a family over several folders
+            families[("/".join((*folders, f"{shape_of(front)}#{_plain(back)}")), place)][source_id] = number
+            whole = re.sub(r"\d+", "0", "/".join((*folders, f"{front}#{back}")))
+            families[(whole, -1 - place)][source_id] = number
+    found: dict[int, int] = {}
+    for key in sorted(families):
+        family = families[key]
+        if sorted(family.values()) == list(range(world)):
+            for source_id, number in family.items():
+                found.setdefault(source_id, number)
+    return found
+
+
+def with_local_ranks(
+    claims: Mapping[int, PathClaims], paths: Mapping[int, str], world: int | None
+) -> dict[int, PathClaims]:
+    """The claims, with the local rank of files whose numbers begin anew on each host."""
+    out = dict(claims)
+    if world is None or world < 2:
+        return out
+    groups: dict[tuple[str, int], dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+    for source_id, path in _unclaimed(paths, claims):
+        *folders, base = path.split("/")
+        for place, (number, front, back) in enumerate(_numbers(base)):
+            stem = "/".join((*folders, f"{front}#{back}"))
+            groups[(shape_of(stem), place)][stem][source_id] = number
+    for key in sorted(groups):
+        hosts = list(groups[key].values())
+        size = len(hosts[0])
+        alike = all(sorted(files.values()) == list(range(size)) for files in hosts)
+        if alike and 1 < size < world and size * len(hosts) == world:
+            for files in hosts:
+                for source_id, number in files.items():
+                    out[source_id] = replace(out[source_id], local_rank=number)
+    return out
+
+
+def _unclaimed(paths: Mapping[int, str], claims: Mapping[int, PathClaims]) -> Iterator[tuple[int, str]]:
     for source_id, path in sorted(paths.items()):
         one = claims[source_id]
-        if any(value is not None for value in (one.rank, one.local_rank, one.task, one.pod, one.pid, one.tree)):
-            continue
-        folder, _, base = path.replace("!/", "/").rpartition("/")
-        if match := _LAST_NUMBER.match(base):
-            families[(folder, shape_of(match[1]), match[3])].append((int(match[2]), source_id))
-    found: dict[int, int] = {}
-    for family in families.values():
-        if sorted(rank for rank, _ in family) == list(range(world)):
-            found |= {source_id: rank for rank, source_id in family}
-    return found
+        if all(value is None for value in (one.rank, one.local_rank, one.task, one.pod, one.pid, one.tree)):
+            path = _PACKED.sub("", path.replace("!/", "/"))
+            if _LOG.search(path.rpartition("/")[2]) or path.rpartition(".")[2].isdigit():
+                yield source_id, path
+
+
+def _numbers(base: str) -> Iterator[tuple[int, str, str]]:
+    """Each number of a name, the last first, with what stands before and behind it."""
+    for match in reversed(list(re.finditer(r"\d{1,7}", base))):
+        yield int(match[0]), base[: match.start()], base[match.end() :]
+
+
+def _plain(back: str) -> str:
+    return re.sub(r"\d+", "0", back)

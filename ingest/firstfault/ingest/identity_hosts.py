@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstfault.ingest.identity_paths import PathClaims, shape_of
+from firstfault.ingest.identity_paths import NOT_A_HOST, PathClaims, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, short_host
 
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
@@ -181,8 +181,16 @@ def _stands_in(name: str, text: str) -> bool:
 def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) -> frozenset[tuple[str, str]]:
     """(place, name) of candidates that have a brother of the same shape and another name in the same place."""
     groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    folders: dict[str, set[str]] = defaultdict(set)
+    for path in paths.values():
+        *above, base = path.replace("!/", "/").split("/")
+        if above and host_like(above[-1]) and not NOT_A_HOST.match(above[-1]):
+            folders[base].add(above[-1])
     for source_id, one in claims.items():
+        base = paths[source_id].rpartition("/")[2]
         for candidate in one.hosts:
+            if len(folders[base]) > 1 and candidate in base:
+                continue  # a name that every host's folder has is no host's
             groups[(place_of(paths[source_id], candidate), shape_of(candidate))].add(candidate)
     found: set[tuple[str, str]] = set()
     for (place, _), names in groups.items():

@@ -12,6 +12,7 @@ from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, by_jobs, by_stamps
 from firstfault.ingest.identity_commands import host_list, numbers
 from firstfault.ingest.identity_devices import Devices
+from firstfault.ingest.identity_families import with_local_ranks
 from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
 from firstfault.ingest.identity_links import by_process
@@ -87,6 +88,7 @@ class Job:
         ranks |= {key.rank for s, group in keys.items() if s not in self._local_prefix for key in group}
         self.world = world_size(statements, {rank for rank in ranks if rank is not None}, bool(attempts))
         statements = with_world_ranks(statements, self.world)
+        claims = with_local_ranks(claims, {s: one.path for s, one in by_id.items()}, self.world)
         self._seen = Witnesses(by_id, claims, keys, grouped_statements(statements), tuple(statements), names)
         self._hosts = SourceHosts(self._seen, hosts_by_user)
         self._maps = RankMaps(self._seen, self._hosts, self.world, self._local_prefix, ranks_by_user)

@@ -183,7 +183,10 @@ class RankMaps:
             found = by_tree.get(self._seen.claims[s].tree or "", set())
             if len(found) == 1:
                 self._hosts.put(s, next(iter(found)))
-        carrying = set(self._evidence.hosts_of_ranks().values())
+        # a launcher that names the host of one rank says nothing about the others
+        alone = {one.host for one in self._seen.statements if one.how == "launcher-table" and not one.speaks_for_node}
+        told = {one.host for one in self._seen.statements if one.how != "launcher-table" or one.speaks_for_node}
+        carrying = set(self._evidence.hosts_of_ranks().values()) - (alone - told)
         named = self._hosts.named(node_logs=False) | carrying or self._hosts.named(node_logs=True)
         if self.layout.one_node and len(named) == 1:
             for s in self._seen.order:

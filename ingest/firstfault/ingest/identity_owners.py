@@ -9,7 +9,7 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_job import Job
 from firstfault.ingest.identity_sources import LineKey
-from firstfault.ingest.identity_statements import Spoken
+from firstfault.ingest.identity_statements import Owned, Spoken
 
 OWN_ERRORS = frozenset(
     {Event.EXCEPTION, Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.NUMERIC, Event.HANG, Event.INIT_FAILURE}
@@ -28,9 +28,12 @@ class Claim(NamedTuple):
     host: str | None
 
 
-def claims_of(spoken: Iterable[Spoken], job: Job) -> list[Claim]:
+def claims_of(spoken: Iterable[Spoken], job: Job, owned: Iterable[tuple[int, Owned]] = ()) -> list[Claim]:
     """One claim for each line that some record or error gives to a rank, the first claim of a line counts."""
     found: dict[tuple[int, int], Claim] = {}
+    for source_id, block in owned:
+        for claim in _of_block(source_id, block, job):
+            found.setdefault(claim[:2], claim)
     for row in spoken:
         for claim in (*_of_record(row, job), *_of_error(row, job)):
             found.setdefault(claim[:2], claim)
@@ -38,15 +41,17 @@ def claims_of(spoken: Iterable[Spoken], job: Job) -> list[Claim]:
 
 
 def _of_record(row: Spoken, job: Job) -> Iterator[Claim]:
-    owned = row.owned
-    if owned is None:
-        return
-    key = LineKey(row.source_id, owned.host, owned.rank, owned.local_rank, owned.pid, owned.task, 0, 0)
+    if row.owned is not None:
+        yield from _of_block(row.source_id, row.owned, job)
+
+
+def _of_block(source_id: int, owned: Owned, job: Job) -> Iterator[Claim]:
+    key = LineKey(source_id, owned.host, owned.rank, owned.local_rank, owned.pid, owned.task, 0, 0)
     who = job.resolve(key)
     if who.rank is None or (job.world is not None and who.rank >= job.world):
         return
     for line in range(owned.first_line, min(owned.last_line, owned.first_line + RECORD_LIMIT) + 1):
-        yield Claim(row.source_id, line, who.rank, who.local_rank, who.host)
+        yield Claim(source_id, line, who.rank, who.local_rank, who.host)
 
 
 def _of_error(row: Spoken, job: Job) -> Iterator[Claim]:

@@ -75,6 +75,8 @@ JOB_NODE_TASK = re.compile(
 INDEXED = re.compile(r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
 DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>\d{1,3})(?:\.\w+)?$", re.I)
 """A device or a local number; PaddlePaddle calls its files so."""
+DEVICE_END = re.compile(r"[._-](?:gpu|dev|local)[._-]?\d{1,3}$", re.I)
+"""The same behind the name of a host."""
 NCCL_FILE = re.compile(r"^nccl\.(?P<host>[^.]+)\.(?P<pid>\d+)\.(?:log|txt)$")
 INSPECTOR_FILE = re.compile(r"^(?P<host>.+)-pid(?P<pid>\d+)\.log$")
 RAY_WORKER = re.compile(
@@ -258,6 +260,7 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
         stem = ADDRESS.sub("", stem_of(base))
         for _, pattern in NUMBERED if ranked else ():
             stem = pattern.sub("_", stem)
+        stem = DEVICE_END.sub("", stem) or stem
         for name in _name_parts(stem):
             yield from _without_numbers(name)
     if not pod and HOST_LIKE.match(stem_of(base)):
@@ -272,13 +275,13 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
 def _name_parts(stem: str) -> list[str]:
     """What a stem leaves when the words about its subject are taken out, names with a digit first."""
     found: list[str] = []
-    words = re.split(r"([-_.])", stem.replace("dmesg-T", "dmesg").replace("dmesg_T", "dmesg"))
+    words = re.split(r"([-_.@=])", stem.replace("dmesg-T", "dmesg").replace("dmesg_T", "dmesg"))
     current: list[str] = []
     for word in [*words, "log"]:
         if word.lower() not in SUBJECT:
             current.append(word)
             continue
-        name = "".join(current).strip("-_.")
+        name = "".join(current).strip("-_.@=")
         current = []
         if name and name.lower() not in GENERIC and re.search(r"[A-Za-z]", name) and not NOT_A_HOST.match(name):
             found.append(name)

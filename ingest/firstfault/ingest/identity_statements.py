@@ -121,7 +121,8 @@ class Statement:
         """
         if self.own or self.how == "rendezvous":
             return True
-        alone = self.rank is not None and self.local_rank is None and self.pid is None and self.node_rank is None
+        alone = self.rank is not None and self.local_rank is None and self.node_rank is None
+        alone = alone and (self.pid is None or (self.host is not None and self.fact not in TABLES))
         return self.how == "launcher-table" and not alone
 
 

@@ -33,9 +33,16 @@ class LineTable:
     """The lines of a job. Once they have streamed, `places` holds the place and time of the lines in `wanted`."""
 
     def __init__(
-        self, job: Job, entries: pl.DataFrame, records: pl.DataFrame, wanted: pl.DataFrame, keep_text: bool
+        self,
+        job: Job,
+        entries: pl.DataFrame,
+        records: pl.DataFrame,
+        joined: pl.DataFrame,
+        wanted: pl.DataFrame,
+        keep_text: bool,
     ) -> None:
         self._job, self._entries, self._records, self._wanted = job, entries, records, wanted
+        self._joined = joined
         self._keep_text = keep_text
         self._carry: dict[int, times.Near] = {}
         self._places: list[pl.DataFrame] = []
@@ -63,6 +70,9 @@ class LineTable:
         self._places.append(full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES)))
         out = full.join(entries, on=_KEY, how="left", maintain_order="left")
         out = out.join(records, on=_KEY, how="left", maintain_order="left")
+        if len(joined := _within(self._joined, full)):
+            out = out.join(joined, on=_KEY, how="left", maintain_order="left")
+            out = out.with_columns(message=pl.coalesce("whole", "message"))
         if not self._keep_text:
             telling = pl.col("level").is_in(_KEPT_LEVELS).fill_null(False)
             kept = telling | pl.col("entry").is_not_null() | pl.col("record").is_not_null()

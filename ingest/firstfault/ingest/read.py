@@ -19,11 +19,12 @@ from firstfault.ingest import dumps, times
 from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.extract.batch import Batch, Segment, read_batch
 from firstfault.ingest.extract.hits import Patterns
+from firstfault.ingest.extract.partial import Joiner
 from firstfault.ingest.extract.records import RecordReader
 from firstfault.ingest.extract.settle import settle
-from firstfault.ingest.extract.source import SourceState, absorb, follow
+from firstfault.ingest.extract.source import SourceState, absorb, follow, join
 from firstfault.ingest.formats import Formats, SourceFormat
-from firstfault.ingest.frame import Lines, Stream, chunks, frame
+from firstfault.ingest.frame import Chunk, Lines, Stream, chunks, frame
 from firstfault.ingest.identify import merge, summarise
 from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.opening import Opened, is_binary, open_found
@@ -91,6 +92,7 @@ class _Reading:
         self._records: dict[int, RecordReader] = {}
         self._segments: list[Segment] = []
         self._waiting = 0
+        self._forms: dict[int, SourceFormat] = {}
         self._keys: list[pl.DataFrame] = []
         self._stamps: list[pl.DataFrame] = []
 
@@ -149,7 +151,8 @@ class _Reading:
         for number, reading in self._records.items():
             reading.finish()
             state = self._states[number]
-            state.failures, state.spans = reading.failures, reading.spans
+            state.failures, state.spans, state.owned = reading.failures, reading.spans, reading.blocks.owned
+            self._join(state)
         if self.part.shard is None:
             for state in self.part.states:
                 settle(state, self._tools.matcher)
@@ -158,10 +161,20 @@ class _Reading:
         self.part.stamps = times.merge(self._stamps)
         return self.part
 
+    def _join(self, state: SourceState) -> None:
+        """Read the lines that came in parts once more, as whole ones."""
+        lines = list(state.joiner.finish())
+        state.joiner = Joiner()
+        if not lines:
+            return
+        text = "".join(one.text().replace("\n", " ") + "\n" for one in lines).encode("utf-8", "replace")
+        framed = frame(Chunk(text, 1))
+        join(state, lines, self._batch([Segment(state.number, 1, framed, self._forms[state.number])]))
+
     def _state(self, path: str, root: int, mtime_ns: int) -> SourceState:
         state = SourceState(self._next, path, root, mtime_ns)
         self._states[self._next] = state
-        self._records[self._next] = RecordReader()
+        self._records[self._next] = RecordReader(self._tools.formats.headers)
         self._next += 1
         self.part.states.append(state)
         return state
@@ -203,6 +216,7 @@ class _Reading:
             if form is None:
                 form = self._tools.formats.sniff(_sample(lines), state.path)
             state.format_why = form.why
+            self._forms[state.number] = form
             last = int(lines.offsets[-1] + lines.lengths[-1])
             state.bytes = last - offset + int(chunk.data.endswith(b"\n"))
             if len(lines.undecodable):
@@ -219,16 +233,17 @@ class _Reading:
     def _look_ahead(self, state: SourceState, stream: ShardStream, form: SourceFormat) -> None:
         """A record that the shard began may end in the next one, whose lines it does not own."""
         reading = self._records[state.number]
-        reading.closing = True
-        if not reading.busy:
+        reading.stop = state.lines
+        if not (reading.waiting or state.joiner.busy):
             return
         line = state.lines + 1
         for chunk in chunks(stream.after(LOOK_AHEAD), self._bounds.chunk, self._bounds.line):
             lines = frame(chunk)
             batch = self._batch([Segment(state.number, line, lines, form, searched=False)])
             follow(reading, batch.frame, [])
+            state.joiner.feed(batch.raw, line, batch.parts.tolist(), opens=False)
             line += len(lines)
-            if not reading.busy:
+            if not (reading.busy or state.joiner.busy):
                 break
 
     def _batch(self, segments: Sequence[Segment]) -> Batch:

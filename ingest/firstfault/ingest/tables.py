@@ -114,6 +114,12 @@ def records(job: Job) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"source_id": _SMALL, "line": _BIG, "record": _BIG}, orient="row")
 
 
+def joined(job: Job) -> pl.DataFrame:
+    """The whole message of every line that came in parts, at its first part."""
+    rows = [(one.id, line, text) for one in job.sources for line, text in sorted(one.state.joined.items())]
+    return pl.DataFrame(rows, schema={"source_id": _SMALL, "line": _BIG, "whole": _TEXT}, orient="row")
+
+
 def signals(job: Job) -> pl.DataFrame:
     """The rows of `signal_rows` with what their records say about place and time; the rest is their line's."""
     ordered = sorted(

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from firstfault.ingest.extract.blocks import NCCL, SLURM
 from firstfault.ingest.extract.hits import Patterns, Quota, Rows, Searched, find, owns, with_headers
+from firstfault.ingest.extract.partial import parts_of
 from firstfault.ingest.extract.records import OPENERS
 from firstfault.ingest.extract.rows import TEXT_LIMIT, SignalRow
 from firstfault.ingest.formats import Formats, SourceFormat
@@ -47,7 +49,8 @@ class Segment:
 class Batch:
     """The columns of a batch's lines, which of them open a record, and what the catalog says about them.
 
-    `starts` are the first rows of the segments; pairs are sorted by row.
+    `starts` are the first rows of the segments; pairs are sorted by row; `parts` are the rows of lines that go on in a
+    later one.
     """
 
     segments: tuple[Segment, ...]
@@ -60,6 +63,8 @@ class Batch:
     formats: Mapping[int, Counter[str]]
     progress: pl.DataFrame
     folded: pl.DataFrame
+    raw: pl.Series
+    parts: npt.NDArray[np.int64]
 
 
 @stage("batch")
@@ -87,7 +92,7 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
     quiet = _marked(part_of, [not part.searched for part in segments])
     hits = find(Searched(text, ends, frame, several, bound, quota), quiet, formats, patterns)
     progress = with_headers(hits.progress, peeled["step"])
-    openers = frame["message"].str.contains(_OPENERS).fill_null(False).arg_true().to_list()
+    openers = _openers(frame)
     return Batch(
         tuple(segments),
         starts,
@@ -99,7 +104,16 @@ def read_batch(segments: Sequence[Segment], formats: Formats, patterns: Patterns
         _formats(frame),
         progress,
         hits.folded,
+        raw,
+        parts_of(text, raw),
     )
+
+
+def _openers(frame: pl.DataFrame) -> list[int]:
+    """The rows that a record may begin with: by their words, or because of what their format is."""
+    by_form = (pl.col("format") == SLURM) | ((pl.col("format") == NCCL) & (pl.col("level") == "WARN"))
+    found = frame.select(pl.col("message").str.contains(_OPENERS).fill_null(False) | by_form.fill_null(False))
+    return found.to_series().arg_true().to_list()
 
 
 def _marked(part_of: Rows, marks: Sequence[bool]) -> npt.NDArray[np.bool_] | None:

@@ -1,4 +1,4 @@
-"""Records of several lines: Python tracebacks, C++ frame blocks, and the failure table of torchrun.
+"""Records of several lines: Python tracebacks and the failure table of torchrun; `blocks` are all others.
 
 A reader follows one source line by line, but only from a line that opens a record to the line that closes it.
 Lines of different ranks in one file are separated first: each stream of a file has its own open record.
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from firstfault.ingest.extract.blocks import FRAMES_HEAD, HEADS, BlockReader, Row
+from firstfault.ingest.extract.blocks import OPENERS as BLOCK_OPENERS
 from firstfault.ingest.extract.failure_table import NAME as TABLE
 from firstfault.ingest.extract.failure_table import FailureTable
 from firstfault.ingest.extract.owners import REMOTE, SPAWNED, announced, headed, names_place, remote, signed
 from firstfault.ingest.extract.rows import NOTHING, Own
 from firstfault.ingest.extract.tracebacks import CHAINS, FINAL, HEAD, Frame, exception_captures, frame_of, indent_of
 
-FRAMES_HEAD = "Exception raised from "
-_FRAME_MARKS = ("frame #", "<omitting python frames>")
 _IGNORED = "Exception ignored in"
 _IN_THREAD = "Exception in thread"
-OPENERS = (HEAD, FRAMES_HEAD, _IGNORED, _IN_THREAD, SPAWNED, REMOTE, *CHAINS)
+OPENERS = (HEAD, _IGNORED, _IN_THREAD, SPAWNED, REMOTE, f"{TABLE}:", *CHAINS, *BLOCK_OPENERS)
 """Texts without which no line opens a record or says something of the next."""
 
+_RULES = ("-" * 10, "=" * 10)
 _ORIGINAL = "Original Traceback"
 _QUOTING = ("ProcessRaisedException", "_RemoteTraceback", "RemoteError", "RayTaskError", "CheckpointException")
 _MAX_QUOTE = 6
@@ -32,16 +32,6 @@ _MAX_STRAY = 200
 _MAX_CONTINUATION = 40
 _LAST_LINES = _MAX_CONTINUATION - 2
 _THREAD = re.compile(r"^Exception in thread ([^\n(:]{1,200}?)(?: \([^\n)]{0,200}\))?:\s*$")
-
-
-class Row(NamedTuple):
-    """One line as the reader sees it. `key` names its stream inside the file, `headed` says that it has a header."""
-
-    line: int
-    key: tuple[object, ...]
-    text: str
-    headed: bool
-    own: Own = NOTHING
 
 
 @dataclass(slots=True)
@@ -86,9 +76,14 @@ class _Open:
 class RecordReader:
     """Follows the lines of one source. `failures` and `spans` hold what was closed so far."""
 
-    def __init__(self) -> None:
-        self.closing = False
-        """Whether only what is open is still followed: the lines belong to somebody else."""
+    def __init__(self, headers: frozenset[str] = frozenset()) -> None:
+        self.headers = headers
+        """Formats that are a program's own header, not something put in front of a line."""
+        self.last: tuple[Row, ...] = ()
+        """The last two lines of what was followed so far."""
+        self.blocks = BlockReader()
+        self.stop: int | None = None
+        """The last line of one's own: behind it, only what is open is still followed."""
         self.failures: list[Failure] = []
         self.spans: list[list[int]] = []
         self._open: dict[tuple[object, ...], _Open] = {}
@@ -99,20 +94,29 @@ class RecordReader:
         self._owners: dict[tuple[object, ...], tuple[int, Own]] = {}
 
     @property
+    def waiting(self) -> bool:
+        """Whether the next lines may belong to a record that has begun."""
+        return self.busy or any(row.form in HEADS for row in self.last[-1:])
+
+    @property
     def busy(self) -> bool:
         """Whether the next line matters even if it opens nothing."""
-        return bool(self._open)
+        return bool(self._open) or self.blocks.busy
 
     def finish(self) -> None:
         """The source ends: close what is open."""
         for key in list(self._open):
             self._close(key)
+        self.blocks.finish()
+        self.spans += self.blocks.spans
 
     def step(self, row: Row) -> None:
         """Take the next line. Lines that no record is open for may be left out, unless they open one."""
+        self._step(row)
+        self.last = (*self.last[-1:], row)
+
+    def _step(self, row: Row) -> None:
         record = self._open.get(row.key)
-        if record is None and self.closing:
-            return
         if record is None:
             self._fresh(row)
             return
@@ -120,12 +124,12 @@ class RecordReader:
             self._close(row.key)
             self._fresh(row)
             return
-        take = {"traceback": self._traceback, "tail": self._tail, "table": self._table, "frames": self._frame_block}
+        take = {"traceback": self._traceback, "tail": self._tail, "table": self._table}
         take[record.kind](record, row)
 
     def _fresh(self, row: Row) -> None:
         """A line for which nothing is open: it may open a record, or say something of the next."""
-        if self.closing:
+        if self.blocks.step(row, self.last, self.stop) or self.stop is not None:
             return
         if row.text.rstrip() in CHAINS:
             self._note_chain(row)
@@ -147,12 +151,14 @@ class RecordReader:
                 opened.owner = owner
             elif names_place(row.own):
                 opened.owner = row.own
+            else:
+                opened.owner = self.blocks.quoted
             opened.named = headed(row.text)
             self._open[row.key] = opened
         elif owned := remote(row.text):
             self._open[row.key] = self._carried(row, owned)
-        elif row.text.startswith((FRAMES_HEAD, _FRAME_MARKS[0])):
-            self._open[row.key] = _Open(row.key, "frames", 0, [row.line])
+        elif f"{TABLE}:" in row.text and (found := FINAL.match(row.text.strip())) and found[1].endswith(TABLE):
+            self._open[row.key] = self._headless_table(row, found[1])
         elif frame_of(row.text) is not None:
             self._adopt(row)
 
@@ -167,6 +173,12 @@ class RecordReader:
         """A traceback of another process that Ray carried over: it has no head of its own but this line."""
         opened = _Open(row.key, "traceback", indent_of(row.text), [row.line], headed=row.headed, owner=owner)
         opened.quotes = self._quoting(row)
+        return opened
+
+    def _headless_table(self, row: Row, name: str) -> _Open:
+        """A table whose traceback was cut off."""
+        opened = _Open(row.key, "table", 0, [row.line], headed=row.headed, final=row.line, own=row.own)
+        opened.text, opened.captures, opened.table = row.text.strip(), exception_captures(name, "", []), FailureTable()
         return opened
 
     def _quoting(self, row: Row) -> Failure | None:
@@ -242,7 +254,8 @@ class RecordReader:
             self._close(row.key)
             self._note_chain(row)
             return
-        if HEAD in text or (row.headed and not record.headed) or record.headed or record.tail >= _MAX_CONTINUATION:
+        over = record.headed or row.headed or text.startswith(_RULES) or record.tail >= _MAX_CONTINUATION
+        if HEAD in text or over:
             self._close(row.key)
             self._fresh(row)
             return
@@ -258,13 +271,6 @@ class RecordReader:
         if text.startswith("frame #"):
             record.tail = 0
         record.lines.append(row.line)
-
-    def _frame_block(self, record: _Open, row: Row) -> None:
-        if row.text.startswith(_FRAME_MARKS):
-            record.lines.append(row.line)
-            return
-        self._close(row.key)
-        self._fresh(row)
 
     def _table(self, record: _Open, row: Row) -> None:
         table = record.table

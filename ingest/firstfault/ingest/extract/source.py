@@ -15,7 +15,9 @@ import polars as pl
 
 from firstfault.catalog.model import Event
 from firstfault.ingest.extract.batch import Batch
-from firstfault.ingest.extract.records import Failure, RecordReader, Row
+from firstfault.ingest.extract.blocks import Row
+from firstfault.ingest.extract.partial import Joined, Joiner
+from firstfault.ingest.extract.records import Failure, RecordReader
 from firstfault.ingest.extract.rows import Own, SignalRow
 from firstfault.ingest.extract.tracebacks import CHAINS
 from firstfault.ingest.problems import Problem, Severity
@@ -50,6 +52,9 @@ class SourceState:
     folded_lines: list[npt.NDArray[np.int64]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     spans: list[list[int]] = field(default_factory=list)
+    owned: list[tuple[int, int, Own]] = field(default_factory=list)
+    joiner: Joiner = field(default_factory=Joiner)
+    joined: dict[int, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def quota(self, pattern: int) -> int:
@@ -88,6 +93,9 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
         known.update(beyond["row"].to_list())
         state.folded.update(beyond["pattern"].to_list())
         state.folded_lines.append(beyond["row"].unique().to_numpy() + (segment.first_line - start))
+    parts = batch.parts[np.searchsorted(batch.parts, start) : np.searchsorted(batch.parts, stop)]
+    if len(parts) or state.joiner.busy:
+        state.joiner.feed(batch.raw[start:stop], segment.first_line, (parts - start).tolist())
     if segment.searched:
         for row, error in _between(batch.errors, start, stop):
             if row not in known and error.text.rstrip() not in CHAINS:
@@ -97,8 +105,25 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
                 else:
                     state.folded[PLAIN] += 1
         openers = batch.openers[bisect_left(batch.openers, start) : bisect_left(batch.openers, stop)]
-        if openers or reading.busy:
-            follow(reading, batch.frame.slice(start, stop - start), [row - start for row in openers])
+        follow(reading, batch.frame.slice(start, stop - start), [row - start for row in openers])
+
+
+def join(state: SourceState, lines: Sequence[Joined], batch: Batch) -> None:
+    """Put lines that came in parts, read as whole ones in `batch`, in the place of their first parts."""
+    found: dict[int, list[SignalRow]] = {}
+    for row, hit in batch.hits:
+        if hit.fact is None or hit.event != Event.NOISE:
+            found.setdefault(row, []).append(hit)
+    for row, one in enumerate(lines):
+        state.joined[one.lines[0]] = batch.frame["message"][row] or ""
+        state.spans.append(one.lines)
+        own = Own(*batch.frame.select(Own._fields).row(row))
+        state.owned += [(line, line, own) for line in one.lines[1:]]
+        hits = {hit.pattern for hit in found.get(row, ())}
+        if hits:
+            parts = set(one.lines)
+            state.signals = [hit for hit in state.signals if hit.line not in parts or hit.pattern not in hits]
+            state.signals += [replace(hit, line=one.lines[0]) for hit in found[row]]
 
 
 def _between(rows: Sequence[tuple[int, T]], start: int, stop: int) -> Sequence[tuple[int, T]]:
@@ -109,7 +134,7 @@ def _between(rows: Sequence[tuple[int, T]], start: int, stop: int) -> Sequence[t
 def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -> None:
     """Let a record reader see the lines that matter to it: from a line that opens a record until none is open."""
     columns = frame.select(*Own._fields, "line", "message", "format")
-    at, waiting = 0, iter([*openers, len(frame)])
+    at, seen, waiting = 0, 0, iter([*openers, len(frame)])
     opener = next(waiting)
     while at < len(frame):
         if not reading.busy:
@@ -118,14 +143,27 @@ def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -
             if opener >= len(frame):
                 break
             at = max(at, opener)
-        for row in _rows(columns.slice(at, _BLOCK)):
+        if at > seen:
+            _look_back(reading, columns, at)
+        for row in _rows(columns.slice(at, _BLOCK), reading.headers):
             reading.step(row)
             at += 1
             if not reading.busy and at > opener:
                 break
+        seen = at
+    if len(frame) > seen:
+        _look_back(reading, columns, len(frame))
 
 
-def _rows(columns: pl.DataFrame) -> Iterator[Row]:
+def _look_back(reading: RecordReader, columns: pl.DataFrame, at: int) -> None:
+    """Show the reader the two lines above a place that it jumps to."""
+    rows = tuple(_rows(columns.slice(max(at - 2, 0), min(at, 2)), reading.headers))
+    reading.last = (*reading.last, *rows)[-2:]
+
+
+def _rows(columns: pl.DataFrame, headers: frozenset[str]) -> Iterator[Row]:
     for *values, line, message, form in columns.iter_rows():
         own = Own(*values)
-        yield Row(line, (own.rank, own.local_rank, own.task, own.host, own.pid), message or "", form is not None, own)
+        yield Row(
+            line, (own.rank, own.local_rank, own.task, own.host, own.pid), message or "", form in headers, own, form
+        )
