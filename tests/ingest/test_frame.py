@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstfault.ingest.frame import Chunk, chunks, fold, frame, piece, series
+from firstfault.ingest.frame import LONG, Chunk, chunks, fold, frame, piece, series
 
 LOGGED = st.lists(
     st.one_of(
@@ -21,10 +21,10 @@ LOGGED = st.lists(
 ).map(b"".join)
 
 
-def framed(data: bytes, size: int = 1 << 20, bound: int = 65536) -> list[tuple[int, int, str]]:
+def framed(data: bytes, size: int = 1 << 20, bound: int = 65536, long: int = LONG) -> list[tuple[int, int, str]]:
     """Offset, length and text of every line."""
     found = []
-    for chunk in chunks(io.BytesIO(data), size, bound):
+    for chunk in chunks(io.BytesIO(data), size, bound, long=long):
         lines = frame(chunk)
         texts = series(lines.text, lines.ends).to_list()
         found += list(zip(lines.offsets.tolist(), lines.lengths.tolist(), texts, strict=True))
@@ -53,15 +53,19 @@ def test_lines_give_back_the_bytes_of_the_file(data: bytes) -> None:
     assert joined == data.removesuffix(b"\n")
 
 
-@given(LOGGED, st.integers(min_value=2, max_value=200))
-def test_the_size_of_chunks_changes_nothing(data: bytes, size: int) -> None:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        data = b"\n" + data
-    whole = framed(data)
-    cut = framed(data, size)
-    assert [line[:2] for line in cut] == [line[:2] for line in whole]
-    short = [line for line in whole if line[1] < size - 1]
-    assert [line[2] for line in short] == [line[2] for line in cut if line[1] < size - 1]
+@given(LOGGED, st.integers(min_value=2, max_value=200), st.integers(min_value=4, max_value=80))
+def test_the_size_of_chunks_changes_nothing(data: bytes, size: int, long: int) -> None:
+    assert framed(data, size, 8, long) == framed(data, 1 << 20, 8, long)
+
+
+@given(
+    st.lists(st.sampled_from(["\n", "a", "\u00e9", "\u4e2d", "step 7\n", "x" * 30]), max_size=30).map("".join),
+    st.booleans(),
+)
+def test_nor_does_it_where_characters_are_wide(text: str, big: bool) -> None:
+    data = ("\ufeff" + text).encode("utf-16-be" if big else "utf-16-le")
+    for size in (2, 10, 64):
+        assert framed(data, size, 8, 20) == framed(data, 1 << 20, 8, 20)
 
 
 @given(LOGGED)
@@ -105,7 +109,7 @@ def test_colours_and_holes_are_taken_out() -> None:
 
 def test_a_line_longer_than_a_chunk_keeps_both_ends_and_its_length() -> None:
     data = b"first\n" + b"A" * 5000 + b"B" * 5000 + b"\nlast"
-    lines = framed(data, size=512, bound=100)
+    lines = framed(data, size=512, bound=100, long=2000)
     assert [(offset, length) for offset, length, _ in lines] == [(0, 5), (6, 10000), (10007, 4)]
     assert lines[1][2] == "A" * 50 + "B" * 50
     assert lines[2][2] == "last"

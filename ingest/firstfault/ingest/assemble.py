@@ -101,8 +101,12 @@ def assemble(
     for one in sources:
         _note_format(one.state)
         found += one.state.problems
-    keys = _renumbered(identity.merge(part.keys for part in parts if part.keys is not None), "source_id", places)
-    stamps = _renumbered(times.merge(part.stamps for part in parts if part.stamps is not None), "source", places)
+    keys = _renumbered(
+        identity.merge(part.keys for part in parts if part.keys is not None), "source_id", "first", places
+    )
+    stamps = _renumbered(
+        times.merge(part.stamps for part in parts if part.stamps is not None), "source", "line", places
+    )
     _mark_twins(sources, keys, stamps, found)
     speaking = {one.state.number: one for one in sources if one.twin_of is None}
     dumps = [
@@ -191,9 +195,11 @@ def _shifted(failure: Failure, base: int) -> Failure:
     return replace(failure, line=failure.line + base, lines=[line + base for line in failure.lines], captures=captures)
 
 
-def _renumbered(frame: pl.DataFrame, column: str, places: pl.DataFrame) -> pl.DataFrame:
+def _renumbered(frame: pl.DataFrame, column: str, line: str, places: pl.DataFrame) -> pl.DataFrame:
+    """A summary of parts with the numbers of their sources, its lines counted from the top of each."""
     joined = frame.join(places, left_on=column, right_on="number", how="inner")
-    return joined.with_columns(pl.col("id").alias(column)).drop("id", "before")
+    moved = (pl.col(line) + pl.col("before")).alias(line)
+    return joined.with_columns(pl.col("id").alias(column), moved).drop("id", "before")
 
 
 def _numbered(states: Sequence[SourceState], roots: Sequence[str]) -> tuple[list[Numbered], dict[str, str]]:

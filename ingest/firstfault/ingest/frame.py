@@ -27,6 +27,8 @@ _ESCAPE = re.compile(
 _LAST_PIECE = r"(?s)^(?:.*\r)?([^\r]*[^\r\s][^\r]*)[\r\s]*$"
 _BAR = re.compile(rb"\d%\|[^|\r\n]{0,400}\|[^\[\r\n]{0,200}\[[^\]\r\n]{0,300}\]")
 _PIECE = 32 << 10
+LONG = 1 << 20
+"""Bytes beyond which a line is not read as a whole, whatever the size of chunks."""
 _RETURN, _PERCENT, _BAR_SIDE = b"\r%|"
 _GLUED = r"(?s)^.*\d%\|[^|\r]{0,400}\|[^\[\r]{0,200}\[[^\]\r]{0,300}\] *(\S.*)$"
 
@@ -62,30 +64,73 @@ class Lines:
         return len(self.offsets)
 
 
-def chunks(stream: Stream, size: int, bound: int, offset: int = 0) -> Iterator[Chunk]:
+def chunks(stream: Stream, size: int, bound: int, offset: int = 0, long: int = LONG) -> Iterator[Chunk]:
     """Cut a stream into chunks of about `size` bytes that end with a line, whatever the stream holds.
 
-    `offset` is where the stream begins in its source. Of a line that is longer than a chunk its two ends are kept,
-    `bound` bytes together.
+    `offset` is where the stream begins in its source. A line of up to `long` bytes lies in one chunk, however small
+    chunks are; of a longer one its two ends are kept, `bound` bytes together.
     """
     size = max(size, 2)
     pending = _read(stream, size)
     encoding = encoding_of(pending) if offset == 0 else "utf-8"
+    ended = len(pending) < size
     while pending:
         cut = _last_newline(pending, encoding)
-        if len(pending) < size:
-            yield Chunk(pending, offset, encoding)
+        while cut < 0 and not ended and len(pending) <= long:
+            wanted = max(size, len(pending)) & ~1
+            more = _read(stream, wanted)
+            ended = len(more) < wanted
+            pending += more
+            cut = _last_newline(pending, encoding)
+        if ended:
+            yield from _shortened(Chunk(pending, offset, encoding), bound, long)
             return
         if cut < 0:
             chunk, pending, length = _long_line(stream, pending, size, encoding, offset, bound)
             yield chunk
             offset += length
         else:
-            yield Chunk(pending[:cut], offset, encoding)
+            yield from _shortened(Chunk(pending[:cut], offset, encoding), bound, long)
             offset += cut
             pending = pending[cut:]
         if len(pending) < size:
-            pending += _read(stream, size - len(pending))
+            more = _read(stream, size - len(pending))
+            ended = len(more) < size - len(pending)
+            pending += more
+
+
+def _shortened(chunk: Chunk, bound: int, long: int) -> Iterator[Chunk]:
+    """The chunk, its lines beyond `long` cut out of it and cut down to their ends."""
+    data, encoding = chunk.data, chunk.encoding
+    if len(data) <= long:
+        yield chunk
+        return
+    unit = _unit(encoding)
+    ends = _newlines(data, encoding)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends + unit])
+    stops = np.append(ends, len(data))
+    at = 0
+    for row in np.flatnonzero(stops - starts > long).tolist():
+        start, stop = int(starts[row]), int(stops[row])
+        if start > at:
+            yield Chunk(data[at:start], chunk.offset + at, encoding)
+        line, after = data[start:stop], min(stop + unit, len(data))
+        half = _half(bound)
+        text = _ends(line[:half], line[-half:], after > stop, encoding)
+        yield Chunk(text, chunk.offset + start, encoding, ((0, stop - start),))
+        at = after
+    if at < len(data):
+        yield Chunk(data[at:], chunk.offset + at, encoding)
+
+
+def _half(bound: int) -> int:
+    return max(bound // 2, 2) & ~1
+
+
+def _ends(head: bytes, tail: bytes, ended: bool, encoding: str) -> bytes:
+    """The two ends of a line as one, without the halves of characters that were cut."""
+    text = head.decode(encoding, "ignore") + tail.decode(encoding, "ignore") + ("\n" if ended else "")
+    return text.encode(encoding, "ignore")
 
 
 @stage("read")
@@ -131,8 +176,8 @@ def _long_line(
     stream: Stream, pending: bytes, size: int, encoding: str, offset: int, bound: int
 ) -> tuple[Chunk, bytes, int]:
     """Read to the end of a line that is longer than a chunk: the chunk of that line, what follows, bytes consumed."""
-    unit, half = _unit(encoding), max(bound // 2, 2) & ~1
-    head, tail = pending[:half], pending[half:]
+    unit, half = _unit(encoding), _half(bound)
+    head, tail = pending[:half], pending[-half:]
     length, rest, ended = len(pending), _read(stream, size), False
     while rest:
         found = _newlines(rest, encoding)
@@ -143,8 +188,7 @@ def _long_line(
             rest, ended = rest[stop + unit :], True
             break
         rest = _read(stream, size)
-    text = head.decode(encoding, "ignore") + tail[-half:].decode(encoding, "ignore") + ("\n" if ended else "")
-    data = text.encode(encoding, "ignore")
+    data = _ends(head, tail[-half:], ended, encoding)
     return Chunk(data, offset, encoding, ((0, length),)), rest, length + (unit if ended else 0)
 
 

@@ -45,6 +45,8 @@ class LineTable:
         self._joined = joined
         self._keep_text = keep_text
         self._carry: dict[int, times.Near] = {}
+        self._last: dict[int, int] = {}
+        self._met: set[int] = set()
         self._places: list[pl.DataFrame] = []
 
     def frames(self) -> Iterator[pl.DataFrame]:
@@ -62,8 +64,11 @@ class LineTable:
     @stage("lines")
     def _completed(self, frame: pl.DataFrame) -> pl.DataFrame:
         placed = place(frame, self._job).sort(_KEY)
-        known = set(self._carry)
-        timed = times.neighbours(times.complete(placed, self._job.contexts), self._carry)
+        known = set(self._met)
+        self._met.update(placed["source_id"].unique().to_list())
+        timed = times.neighbours(
+            times.complete(placed, self._job.contexts, self._last), self._carry, self._job.contexts
+        )
         self._wait(timed, known)
         full = times.within_attempts(self._job.identity.fill(timed))
         wanted, entries, records = (_within(table, full) for table in (self._wanted, self._entries, self._records))

@@ -152,7 +152,7 @@ class _Reading:
             reading.finish()
             state = self._states[number]
             state.failures, state.spans, state.owned = reading.failures, reading.spans, reading.blocks.owned
-            self._join(state)
+            self._join(state, reading.joiner)
         if self.part.shard is None:
             for state in self.part.states:
                 settle(state, self._tools.matcher)
@@ -161,10 +161,9 @@ class _Reading:
         self.part.stamps = times.merge(self._stamps)
         return self.part
 
-    def _join(self, state: SourceState) -> None:
+    def _join(self, state: SourceState, joiner: Joiner) -> None:
         """Read the lines that came in parts once more, as whole ones."""
-        lines = list(state.joiner.finish())
-        state.joiner = Joiner()
+        lines = list(joiner.finish())
         if not lines:
             return
         text = "".join(one.text().replace("\n", " ") + "\n" for one in lines).encode("utf-8", "replace")
@@ -234,16 +233,16 @@ class _Reading:
         """A record that the shard began may end in the next one, whose lines it does not own."""
         reading = self._records[state.number]
         reading.stop = state.lines
-        if not (reading.waiting or state.joiner.busy):
+        if not (reading.waiting or reading.joiner.busy):
             return
         line = state.lines + 1
         for chunk in chunks(stream.after(LOOK_AHEAD), self._bounds.chunk, self._bounds.line):
             lines = frame(chunk)
             batch = self._batch([Segment(state.number, line, lines, form, searched=False)])
             follow(reading, batch.frame, [])
-            state.joiner.feed(batch.raw, line, batch.parts.tolist(), opens=False)
+            reading.joiner.feed(batch.raw, line, batch.parts.tolist(), opens=False)
             line += len(lines)
-            if not (reading.busy or state.joiner.busy):
+            if not (reading.busy or reading.joiner.busy):
                 break
 
     def _batch(self, segments: Sequence[Segment]) -> Batch:

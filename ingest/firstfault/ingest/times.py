@@ -7,9 +7,9 @@ runs over New Year or midnight stays in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,19 +28,35 @@ _RENAME = {name: ("utc", "near") if name.startswith("utc") else ("stamp", "near"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where in time a source lies: an anchor near its stamps. `year` is what the user says, and wins."""
+    """Where in time a source lies: an anchor near its stamps, and its first stamps. `year` is what the user says.
+
+    `counted` says that most of its stamps count from a boot; `top` is the first stamp that is of the family of most.
+    """
 
     anchor_ns: int
     year: int | None = None
+    counted: bool = False
+    top: Near | None = None
+    dated_ns: int | None = None
+    """The first stamp that has a date."""
+
+
+_TOP = ("line", "stamp_ns", "stamp_res_ns", "utc_offset_s")
 
 
 @stage("summaries")
 def summarise(frame: pl.DataFrame) -> pl.DataFrame:
-    """How many stamps of each kind each source has, and the first and last of them."""
+    """How many stamps of each kind each source has, the least and the greatest, and the first with its line."""
     return (
         frame.filter(pl.col("stamp_ns").is_not_null())
         .group_by("source", "stamp_kind")
-        .agg(pl.col("stamp_ns").min().alias("first"), pl.col("stamp_ns").max().alias("last"), pl.len().alias("n"))
+        .agg(
+            pl.col("stamp_ns").min().alias("first"),
+            pl.col("stamp_ns").max().alias("last"),
+            pl.len().cast(pl.Int64).alias("n"),
+            pl.struct(pl.col(name).cast(pl.Int64) for name in _TOP).sort_by("line").first().alias("top"),
+        )
+        .unnest("top")
         .sort("source", "stamp_kind")
     )
 
@@ -48,12 +64,17 @@ def summarise(frame: pl.DataFrame) -> pl.DataFrame:
 def merge(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Several summaries as one."""
     empty = pl.DataFrame(
-        schema={"source": pl.Int32, "stamp_kind": pl.String, "first": pl.Int64, "last": pl.Int64, "n": pl.UInt32}
-    )
+        schema={
+            "source": pl.Int32, "stamp_kind": pl.String, "first": pl.Int64, "last": pl.Int64, "n": pl.Int64,
+            **dict.fromkeys(_TOP, pl.Int64),
+        }
+    )  # fmt: skip
+    top = pl.struct(_TOP).sort_by("line").first().alias("top")
     return (
         pl.concat([empty, *summaries])
         .group_by("source", "stamp_kind")
-        .agg(pl.col("first").min(), pl.col("last").max(), pl.col("n").sum())
+        .agg(pl.col("first").min(), pl.col("last").max(), pl.col("n").sum(), top)
+        .unnest("top")
         .sort("source", "stamp_kind")
     )
 
@@ -72,7 +93,35 @@ def contexts(
         own[source] = (first + last) // 2
     known = sorted([*own.values(), *dated])
     job = known[len(known) // 2] if known else _before(max(changed.values(), default=0))
-    return {source: Context(own.get(source, job), year) for source in changed}
+    kinds: dict[int, list[dict[str, Any]]] = {source: [] for source in changed}
+    for row in summary.sort("source", "line").iter_rows(named=True):
+        kinds.setdefault(row["source"], []).append(row)
+    return {source: _context(kinds[source], own.get(source, job), year) for source in changed}
+
+
+def _context(kinds: Sequence[Mapping[str, Any]], anchor_ns: int, year: int | None) -> Context:
+    """The context of a source from its kinds of stamps, in the order of their first lines."""
+    counted = sum(one["n"] for one in kinds if one["stamp_kind"] in _COUNTED) * 2 > sum(one["n"] for one in kinds)
+    if year is not None and (bare := next((one for one in kinds if one["stamp_kind"] == "no-year"), None)):
+        anchor_ns = int(stamps.fill_year(np.array([bare["stamp_ns"]]), year)[0])
+    plain = Context(anchor_ns)
+    dated = next((_dated(one, plain) for one in kinds if one["stamp_kind"] in (*_FULL, "no-year")), None)
+    top = next((one for one in kinds if (one["stamp_kind"] in _COUNTED) == counted), None)
+    near = None
+    if top is not None:
+        ns = _dated(top, plain)
+        if top["stamp_kind"] == "time-only":
+            times = np.array([top["stamp_ns"]])
+            ns = int(nearest_day(times, np.array([0]), np.array([True]), np.array([False]), plain, dated)[0])
+        near = Near(ns, top["stamp_kind"], top["stamp_res_ns"], top["utc_offset_s"])
+    return Context(anchor_ns, year, counted, near, dated)
+
+
+def _dated(one: Mapping[str, Any], context: Context) -> int:
+    """The first stamp of a kind, its year filled in where it has none."""
+    if one["stamp_kind"] != "no-year":
+        return int(one["stamp_ns"])
+    return int(nearest_year(np.array([one["stamp_ns"]]), context)[0])
 
 
 def _before(changed_ns: int) -> int:
@@ -80,11 +129,13 @@ def _before(changed_ns: int) -> int:
     return changed_ns - 182 * DAY if changed_ns else 0
 
 
-def complete(frame: pl.DataFrame, known: Mapping[int, Context]) -> pl.DataFrame:
+def complete(frame: pl.DataFrame, known: Mapping[int, Context], last: dict[int, int] | None = None) -> pl.DataFrame:
     """The frame, its stamps completed.
 
-    `frame` holds lines of whole sources or of parts of them, in order.
+    `frame` holds lines of whole sources or of parts of them, in order; `last` has the stamp by which a time without a
+    date is placed at the top of a source's next part, and is brought up to date.
     """
+    last = {} if last is None else last
     kinds = frame["stamp_kind"]
     partial = kinds.is_in(["no-year", "time-only"]).fill_null(False)
     if not partial.any():
@@ -94,12 +145,18 @@ def complete(frame: pl.DataFrame, known: Mapping[int, Context]) -> pl.DataFrame:
     for number in np.unique(source[partial.to_numpy()]).tolist():
         first, stop = np.searchsorted(source, [number, number + 1]).tolist()
         own = kinds.slice(first, stop - first)
-        values[first:stop] = _complete_source(values[first:stop], own, known.get(number, Context(0)))
+        context = known.get(number, Context(0))
+        values[first:stop] = _complete_source(values[first:stop], own, context, last.get(number, context.dated_ns))
+        wanted = (*_FULL, "no-year") if context.dated_ns is not None else ("time-only",)
+        if len(at := own.is_in(wanted).fill_null(False).arg_true()):
+            last[number] = int(values[first + int(at[-1])])
     column = pl.when(pl.col("stamp_kind").is_not_null()).then(pl.Series("stamp_ns", values)).alias("stamp_ns")
     return frame.with_columns(column)
 
 
-def _complete_source(ns: npt.NDArray[np.int64], kinds: pl.Series, context: Context) -> npt.NDArray[np.int64]:
+def _complete_source(
+    ns: npt.NDArray[np.int64], kinds: pl.Series, context: Context, last: int | None
+) -> npt.NDArray[np.int64]:
     out = ns.copy()
     no_year = (kinds == "no-year").fill_null(False).to_numpy()
     if no_year.any():
@@ -107,13 +164,13 @@ def _complete_source(ns: npt.NDArray[np.int64], kinds: pl.Series, context: Conte
     time_only = (kinds == "time-only").fill_null(False).to_numpy()
     if time_only.any():
         dated = kinds.is_in([*_FULL, "no-year"]).fill_null(False).to_numpy()
-        out[time_only] = nearest_day(ns, out, time_only, dated, context)
+        out[time_only] = nearest_day(ns, out, time_only, dated, context, last)
     return out
 
 
 def nearest_year(ns: npt.NDArray[np.int64], context: Context) -> npt.NDArray[np.int64]:
     """Stamps without a year in the year that brings them nearest to the anchor."""
-    anchor = context.anchor_ns if context.year is None else int(stamps.fill_year(ns[:1], context.year)[0])
+    anchor = context.anchor_ns
     year = stamps.year_of(anchor) if anchor > 0 else stamps.BASE_YEAR
     best = stamps.fill_year(ns, year)
     for other in (year - 1, year + 1):
@@ -129,17 +186,24 @@ def nearest_day(
     time_only: npt.NDArray[np.bool_],
     dated: npt.NDArray[np.bool_],
     context: Context,
+    last: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Stamps of a time alone on the day that brings them nearest to the dated stamp before them (at the top: after)."""
+    """Stamps of a time alone on the day that brings them nearest to the dated stamp before them (at the top: after).
+
+    `last` is that stamp for those at the top; where no stamp of a source has a date, the one before.
+    """
     times = ns[time_only]
     if dated.any():
         at = np.flatnonzero(dated)
-        place = np.clip(np.searchsorted(at, np.flatnonzero(time_only)) - 1, 0, None)
-        anchor = completed[at[place]]
+        place = np.searchsorted(at, np.flatnonzero(time_only)) - 1
+        top = completed[at[0]] if last is None else last
+        anchor = np.where(place < 0, top, completed[at[np.clip(place, 0, None)]])
+    elif context.dated_ns is not None and last is not None:
+        anchor = np.full(len(times), last)
     else:
         # a time that falls back by more than half a day has passed midnight
         days = np.concatenate([[0], np.cumsum(np.round(-np.diff(times) / DAY).astype(np.int64))])
-        base = context.anchor_ns - int(times[0])
+        base = (context.anchor_ns if last is None else last) - int(times[0])
         unwrapped: npt.NDArray[np.int64] = times + days * DAY + round(base / DAY) * DAY
         return unwrapped
     nearest: npt.NDArray[np.int64] = times + np.round((anchor - times) / DAY).astype(np.int64) * DAY
@@ -155,7 +219,7 @@ class Near(NamedTuple):
     offset_s: int | None
 
 
-def neighbours(frame: pl.DataFrame, carry: dict[int, Near]) -> pl.DataFrame:
+def neighbours(frame: pl.DataFrame, carry: dict[int, Near], contexts: Mapping[int, Context]) -> pl.DataFrame:
     """`near_ns` (own stamp, else the one before, at the top the one after) with its kind, resolution, zone; `next_ns`.
 
     Stamps of a wall clock and counts since boot do not stand in for one another: a line inherits from the family that
@@ -169,9 +233,7 @@ def neighbours(frame: pl.DataFrame, carry: dict[int, Near]) -> pl.DataFrame:
     group = np.repeat(np.arange(len(starts)), stops - starts)
     stamped = frame["stamp_ns"].is_not_null().to_numpy()
     counted = frame["stamp_kind"].is_in(_COUNTED).fill_null(False).to_numpy()
-    mostly = np.add.reduceat((counted & stamped).astype(np.int64), starts) * 2 > np.add.reduceat(
-        stamped.astype(np.int64), starts
-    )
+    mostly = np.array([contexts.get(int(number), Context(0)).counted for number in source[starts]], dtype=np.bool_)
     fits = stamped & (counted == mostly[group])
     before = np.maximum.accumulate(np.where(fits, rows, -1))
     before = np.where(before >= starts[group], before, -1)
@@ -180,12 +242,14 @@ def neighbours(frame: pl.DataFrame, carry: dict[int, Near]) -> pl.DataFrame:
     near = _taken(frame, np.where(before >= 0, before, after))
     for place, start in enumerate(starts.tolist()):
         known = carry.get(int(source[start]))
+        if known is None and after[start] < 0 and (found := contexts.get(int(source[start]))) and found.top:
+            near = _replaced(near, start, stops[place], found.top)
         stop = int(np.searchsorted(before[start : stops[place]] >= 0, True)) + start
         if known is not None and stop > start:
             near = _replaced(near, start, stop, known)
             before[start:stop] = start
         last = int(before[stops[place] - 1])
-        if last >= 0:
+        if last >= 0 and fits[last]:
             carry[int(source[start])] = Near(*frame.select(_STAMP).row(last))
     own = pl.coalesce(frame["stamp_ns"], near["near_ns"]).alias("near_ns")
     follower = _taken(frame, after)["near_ns"].alias("next_ns")

@@ -14,6 +14,7 @@ from firstfault.ingest.extract.blocks import OPENERS as BLOCK_OPENERS
 from firstfault.ingest.extract.failure_table import NAME as TABLE
 from firstfault.ingest.extract.failure_table import FailureTable
 from firstfault.ingest.extract.owners import REMOTE, SPAWNED, announced, headed, names_place, remote, signed
+from firstfault.ingest.extract.partial import Joiner
 from firstfault.ingest.extract.rows import NOTHING, Own
 from firstfault.ingest.extract.tracebacks import CHAINS, FINAL, HEAD, Frame, exception_captures, frame_of, indent_of
 
@@ -82,6 +83,7 @@ class RecordReader:
         self.last: tuple[Row, ...] = ()
         """The last two lines of what was followed so far."""
         self.blocks = BlockReader()
+        self.joiner = Joiner()
         self.stop: int | None = None
         """The last line of one's own: behind it, only what is open is still followed."""
         self.failures: list[Failure] = []
@@ -232,6 +234,7 @@ class RecordReader:
             self._open[row.key] = self._carried(row, owned)
             return
         if found is None:
+            self.blocks.step(row, self.last, self.stop)
             record.stray += 1
             if record.stray > _MAX_STRAY:
                 self._close(row.key)

@@ -16,7 +16,7 @@ import polars as pl
 from firstfault.catalog.model import Event
 from firstfault.ingest.extract.batch import Batch
 from firstfault.ingest.extract.blocks import Row
-from firstfault.ingest.extract.partial import Joined, Joiner
+from firstfault.ingest.extract.partial import Joined
 from firstfault.ingest.extract.records import Failure, RecordReader
 from firstfault.ingest.extract.rows import Own, SignalRow
 from firstfault.ingest.extract.tracebacks import CHAINS
@@ -53,7 +53,6 @@ class SourceState:
     failures: list[Failure] = field(default_factory=list)
     spans: list[list[int]] = field(default_factory=list)
     owned: list[tuple[int, int, Own]] = field(default_factory=list)
-    joiner: Joiner = field(default_factory=Joiner)
     joined: dict[int, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -94,8 +93,8 @@ def absorb(state: SourceState, reading: RecordReader, batch: Batch, part: int) -
         state.folded.update(beyond["pattern"].to_list())
         state.folded_lines.append(beyond["row"].unique().to_numpy() + (segment.first_line - start))
     parts = batch.parts[np.searchsorted(batch.parts, start) : np.searchsorted(batch.parts, stop)]
-    if len(parts) or state.joiner.busy:
-        state.joiner.feed(batch.raw[start:stop], segment.first_line, (parts - start).tolist())
+    if len(parts) or reading.joiner.busy:
+        reading.joiner.feed(batch.raw[start:stop], segment.first_line, (parts - start).tolist())
     if segment.searched:
         for row, error in _between(batch.errors, start, stop):
             if row not in known and error.text.rstrip() not in CHAINS:
