@@ -347,6 +347,48 @@ def test_a_port_that_is_down_beside_others_that_are_up() -> None:
     assert (one.line, one.event, one.captures["hca"], one.weak) == (2, "link-fault", "mlx5_1", True)
 
 
+def test_counters_of_a_port_that_stand_out_among_its_neighbours() -> None:
+    def port(hca: str, errors: int, downs: int) -> str:
+        head = f"# perfquery -x -C {hca}\n# Port extended counters: Lid 211 port 1 (CapMask: 0x5A00)\n"
+        return f"{head}PortXmitData:....................88120377155021\nSymbolErrorCounter:..............{errors}\n" + (
+            f"LinkDownedCounter:...............{downs}\n"
+        )
+
+    text = port("mlx5_0", 0, 1) + port("mlx5_1", 0, 1) + port("mlx5_2", 48211, 17) + port("mlx5_3", 0, 1)
+    found = read("perfquery-n1.txt", text, "rdma-ports").signals
+    assert [(one.line, one.captures["hca"], one.captures["text"], one.weak) for one in found] == [
+        (15, "mlx5_2", "LinkDownedCounter", True), (14, "mlx5_2", "SymbolErrorCounter", True),
+    ]  # fmt: skip
+
+
+def test_a_node_that_is_not_ready_any_more_in_its_description() -> None:
+    when = "Tue, 29 Jul 2025 06:39:58 +0000   Tue, 29 Jul 2025 06:42:57 +0000"
+    text = (
+        "Name:               pool-b2e9\nTaints:             node.kubernetes.io/unreachable:NoExecute\nConditions:\n"
+        "  Type             Status    LastHeartbeatTime   LastTransitionTime   Reason   Message\n"
+        f"  MemoryPressure   Unknown   {when}   NodeStatusUnknown   Kubelet stopped posting node status.\n"
+        f"  Ready            Unknown   {when}   NodeStatusUnknown   Kubelet stopped posting node status.\n"
+    )
+    (one,) = read("describe.txt", text, "kubectl-describe").signals
+    assert (one.line, one.event, one.stamp_ns) == (6, "node-lost", at("2025-07-29T06:42:57"))
+    assert "pool-b2e9" in one.captures.values()
+
+
+def test_a_table_of_gpus_below_the_answer_of_date() -> None:
+    text = "$ date; nvidia-smi --query-gpu=index,utilization.gpu --format=csv\nWed Sep 10 08:15:02 UTC 2025\n"
+    rows = "".join(f"{gpu}, 100 %, 1965 MHz\n" for gpu in range(8))
+    read("smi.txt", f"{text}index, utilization.gpu [%], clocks.current.sm [MHz]\n{rows}", "nvidia-smi-csv")
+
+
+def test_clocks_of_several_hosts_in_one_file() -> None:
+    text = (
+        "n1: System time     : 0.000031 seconds slow of NTP time\n"
+        "n2: System time     : 37.104882331 seconds fast of NTP time\n"
+    )
+    found = read("chronyc.txt", text, "clock-facts").signals
+    assert [(one.host, one.captures["offset_s"]) for one in found] == [("n1", "-0.000031000"), ("n2", "37.104882331")]
+
+
 def test_clock_facts() -> None:
     chrony = "$ chronyc tracking\nStratum         : 3\nSystem time     : 0.5 seconds slow of NTP time\n"
     (one,) = read("chrony.txt", chrony, "clock-facts").signals

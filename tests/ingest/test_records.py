@@ -226,7 +226,7 @@ def test_an_exception_that_an_entry_knows_is_not_named_twice(read: Any) -> None:
 
 
 def test_an_exception_without_traceback_is_still_seen(read: Any) -> None:
-    made = read({"a.log": "ValueError: step must be positive\n"})
+    made = read({"a.log": "ValueError: bad sample\n"})
     assert made.rows("SELECT entry, captures['exception'] FROM signal_rows") == [("python-traceback", "ValueError")]
 
 

@@ -49,9 +49,26 @@ def log(rank: int, lines: int) -> str:
     return "\n".join(text) + "\n"
 
 
+def others() -> dict[str, str]:
+    """What spans lines in other ways: parts, details below a head, times without a day, a top without a time."""
+    cri = "2025-05-12T10:11:12.345678901Z stderr"
+    head = "[rank3]:[E512 10:11:12.715298746 ProcessGroupNCCL.cpp:552] [Rank 3] Collective raised: NCCL error: x"
+    details = "ncclRemoteError: A call failed.\nLast error:\nsocketProgress: closed\nframe #0: c10 (0x7f in lib)\n"
+    return {
+        "pod.log": "".join(
+            f"{cri} P {'a' * 150}{n}\n{cri} F CUDA out of memory\n{cri} F step {n}\n" for n in range(60)
+        ),
+        "node.log": f"{head}\n{details}step\n" * 60,
+        "clock.log": "".join(f"{n // 60 % 24:02d}:{n % 60:02d}:00.250 step {n}\n" for n in range(1300, 2100)),
+        "late.log": "no time yet\n" * 300 + "".join(f"May 12 10:{n:02d}:00 n-1 app[7]: step {n}\n" for n in range(60)),
+        "wide.log": "x" * 3000 + "\n2025-05-12 10:00:00,000 INFO step 1\n" + "y" * 5000 + "\nend\n",
+    }
+
+
 @pytest.fixture
 def logs(write: Any) -> Path:
-    return write({f"rank{rank}.log": log(rank, 40 if rank else 900) for rank in range(4)})  # type: ignore[no-any-return]
+    files = {f"rank{rank}.log": log(rank, 40 if rank else 900) for rank in range(4)}
+    return write({**files, **others()})  # type: ignore[no-any-return]
 
 
 TOKENS = [b"\n", b"\r", b"\0", b"[rank0]: ", b"Traceback (most recent call last):\n", b"ValueError: x\n", b"  File"]
@@ -181,6 +198,7 @@ def test_a_killed_writer_leaves_the_last_good_timeline(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("firstfault.ingest.run.fill", broken)
+    (logs / "rank0.log").write_text("something new\n")  # what has not changed is not read again
     with pytest.raises(KeyboardInterrupt):
         ingest([logs], db)
     assert db.read_bytes() == before

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.linear import compiled, matching
@@ -13,7 +14,9 @@ from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, Du
 from firstfault.ingest.dumps.text import Stamp, any_stamp, commands, head_lines, lines_of
 from firstfault.ingest.identity_statements import short_host
 
-CHRONY = compiled(r"^System time +: (?P<seconds>\d+(?:\.\d+)?) seconds (?P<way>fast|slow) of NTP time")
+CHRONY = compiled(
+    r"^(?:(?P<host>[A-Za-z][\w.-]*): +)?System time +: (?P<seconds>\d+(?:\.\d+)?) seconds (?P<way>fast|slow) of NTP"
+)
 LEAP = compiled(r"^Leap status +: (?P<text>Not synchronised)")
 NTPQ = compiled(
     r"^(?P<mark>[*+#x. o-])(?P<peer>\S+)\s+\S+\s+\d+\s+\S\s+\S+\s+\d+\s+\d+\s+[\d.]+\s+(?P<offset>-?\d+\.\d+)\s+[\d.]+"
@@ -75,7 +78,8 @@ def _host(lines: Sequence[str]) -> tuple[int, str] | None:
 def _fact(line: int, text: str, now: Stamp | None) -> DumpSignal | None:
     if match := CHRONY.match(text):
         seconds = float(match["seconds"] or 0) * (1 if match["way"] == "fast" else -1)
-        return _clock(line, text, now, {"offset_s": f"{seconds:.9f}"})
+        found = _clock(line, text, now, {"offset_s": f"{seconds:.9f}"})
+        return replace(found, host=short_host(match["host"])) if match["host"] else found
     if match := NTPQ.match(text):
         return (
             _clock(

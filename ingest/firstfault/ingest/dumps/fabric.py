@@ -1,4 +1,4 @@
-"""Adapters and their ports: `ibdev2netdev`, `ibstat`, `ibv_devinfo`, `show_gids`."""
+"""Adapters and their ports: `ibdev2netdev`, `ibstat`, `ibv_devinfo`, `show_gids`, `perfquery`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ STAT_HCA = compiled(r"^(?:CA '(?P<hca>[^']+)'|hca_id:\s*(?P<hca2>\S+))")
 STAT_PORT = compiled(r"^\s+(?:Port|port:)\s*(?P<port>\d+):?\s*$")
 STAT_STATE = compiled(r"^\s+(?:State: (?P<state>\w+)|state:\s+PORT_(?P<state2>\w+)|Physical state: (?P<physical>\w+))")
 
+COUNTER_HEAD = compiled(r"^# Port (?:extended )?counters: .*\bport (?P<port>\d+)")
+COUNTER_OF = compiled(r"^[#$] .*perfquery.* -C (?P<hca>[\w-]+)")
+COUNTER = compiled(r"^(?P<name>[A-Z]\w+):\.{2,}(?P<count>\d+)$")
+ERRORS = {
+    "SymbolErrorCounter": 100, "LinkErrorRecoveryCounter": 1, "LinkDownedCounter": 1, "PortRcvErrors": 10,
+    "LocalLinkIntegrityErrors": 1, "ExcessiveBufferOverrunErrors": 1,
+}  # fmt: skip
+"""Counters of a port that went bad, and from what count on they say so; nobody knows since when they count."""
+
 
 class Fabric:
     """Reader of what the adapters of a host say about their ports."""
@@ -32,6 +41,8 @@ class Fabric:
         if share(lines, NETDEV) > 0.4 and share(lines, NETDEV, COMMAND) > 0.8:
             return True
         if share(lines, GID) > 0.3 and share(lines, GID, GID_HEAD, COMMAND) > 0.8:
+            return True
+        if share(lines, COUNTER, COUNTER_HEAD, COMMAND) > 0.8 and any(COUNTER_HEAD.match(line) for line in lines[:6]):
             return True
         return any(STAT_HCA.match(line) for line in lines[:3]) and any(STAT_STATE.match(line) for line in lines)
 
@@ -50,6 +61,7 @@ class Fabric:
                         role="ambiguous", weak=True, captures=captures,
                     )
                 )  # fmt: skip
+        signals.extend(_counters(lines))
         identities = []
         for number, line in enumerate(lines, 1):
             if (match := GID.match(line)) and match["ip"]:
@@ -74,3 +86,27 @@ def _stat(lines: Sequence[str]) -> Iterator[tuple[int, str, str, bool, str]]:
             word = (match["state"] or match["state2"] or "").upper()
             if word:
                 yield number, hca, port, word in ("ACTIVE", "ARMED"), line.strip()
+
+
+def _counters(lines: Sequence[str]) -> Iterator[DumpSignal]:
+    """Ports whose error counters stand out; where all ports of a host count alike, none does."""
+    hca, port = "", ""
+    found: dict[str, list[tuple[int, int, str, str]]] = {}
+    for number, line in enumerate(lines, 1):
+        if match := COUNTER_OF.match(line):
+            hca = match["hca"] or ""
+        elif match := COUNTER_HEAD.match(line):
+            port = match["port"] or ""
+        elif (match := COUNTER.match(line)) and (match["name"] or "") in ERRORS:
+            count = min(int((match["count"] or "0")[:18]), 2**62)
+            found.setdefault(match["name"] or "", []).append((count, number, hca, port))
+    for name, counts in sorted(found.items()):
+        usual = sorted(count for count, *_ in counts)[(len(counts) - 1) // 2] if len(counts) > 1 else 0
+        for count, number, device, which in counts:
+            if count >= ERRORS[name] and count > 10 * usual:
+                captures = {"hca": device, "port": which, "state": "errors", "count": str(count), "text": name}
+                yield DumpSignal(
+                    number, Event.LINK_FAULT, f"{device} port {which}: {name} {count}", fact="port-counters",
+                    cls="ib-link-failure", role="ambiguous", weak=True,
+                    captures={key: value for key, value in captures.items() if value},
+                )  # fmt: skip

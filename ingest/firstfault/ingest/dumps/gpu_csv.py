@@ -59,6 +59,8 @@ class GpuCsv:
 
     def sniff(self, path: str, head: bytes) -> bool:
         lines = [line for line in head_lines(head, 40) if not line.startswith(("$", "#"))]
+        while lines and "," not in lines[0]:  # the answer of `date` in front
+            del lines[0]
         if not lines or not is_header(lines[0]):
             return False
         width = lines[0].count(",")

@@ -140,9 +140,8 @@ class KubeDescribe:
     def sniff(self, path: str, head: bytes) -> bool:
         lines = head_lines(head, 120)
         keys = {line.split(":", 1)[0] for line in lines if ":" in line and not line.startswith(" ")}
-        return (
-            "Name" in keys and ({"Namespace", "Status"} <= keys or {"Roles", "Conditions"} <= keys) and len(keys) >= 4
-        )
+        whole = ({"Namespace", "Status"} <= keys or {"Roles", "Conditions"} <= keys) and len(keys) >= 4
+        return "Name" in keys and (whole or {"Taints", "Conditions"} <= keys)
 
     def read(self, ctx: DumpContext, data: bytes) -> DumpRows:
         signals: list[DumpSignal] = []
@@ -174,6 +173,11 @@ def _described(block: Sequence[tuple[int, str]], signals: list[DumpSignal], iden
         if in_events:
             signals.extend(_event_row(number, line, kind, name))
             continue
+        if condition := NOT_READY.match(line):
+            stamp = any_stamp(condition["since"] or "")
+            if signal := event_signal(number, "NodeNotReady", "node", name, condition["text"] or "", stamp):
+                signals.append(signal)
+            continue
         match = FIELD.match(line)
         if match is None:
             continue
@@ -204,6 +208,9 @@ def _described(block: Sequence[tuple[int, str]], signals: list[DumpSignal], iden
         identities.append(DumpIdentity(block[0][0], "pods", host=name, pod=name, alias=node, address=ip or None))
 
 
+_WHEN = r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"
+NOT_READY = compiled(rf"^ +Ready +(?:Unknown|False) +{_WHEN} +(?P<since>{_WHEN}) +(?P<reason>\w+) +(?P<text>.+)$")
+"""The condition of a node; that of a pod has no times."""
 EVENT_ROW = compiled(
     r"^ +(?P<type>Normal|Warning) +(?P<reason>\w+) +(?P<age>\S+(?: \(x\d+ over \S+\))?) +(?P<source>\S+) +(?P<"
     r"message>.*)$"
