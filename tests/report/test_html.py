@@ -78,7 +78,9 @@ def test_log_text_is_escaped_everywhere(identified: Make) -> None:
             failure=Failure("cuda-oom", EVIL, EVIL),
             summary=EVIL,
             fates=(RankFate(0, EVIL, EVIL),),
-            swim=Swim(EVIL, 2.0, (0.0, 2.0), 1.0, (Lane(EVIL, (0,), (EVIL,), EVIL, True, ((0.0, 1.0),), (mark,)),)),
+            swim=Swim(
+                EVIL, 2.0, (0.0, 2.0), 1.0, (Lane(EVIL, (0,), (EVIL,), EVIL, True, False, ((0.0, 1.0),), (mark,)),)
+            ),
             graph=CausalGraph(
                 (GraphNode("a", "rank", EVIL, (0,), True, 0), GraphNode("b", "rank", EVIL, (1,), False, 1)),
                 (GraphEdge("a", "b", EVIL, "weak", EVIL, 3),),

@@ -21,7 +21,7 @@ def test_each_reader_gets_an_opening(identified: Make) -> None:
     one = identified(advice=Advice(fix=("a smaller batch",), owner="user", restart="same nodes after the fix"))
     said = by_reader(replace(one, job=replace(one.job, checkpoint=SAVED)))
     assert "rank 3 on host n2" in said["on call"]
-    assert "A smaller batch." in said["on call"]
+    assert "Fix: a smaller batch." in said["on call"]
     assert "Start again on the same nodes once it is mended." in said["on call"]
     assert "n2/rank3.log:120" in said["engineer"]
     assert "out of memory on the device" in said["manager"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from firstfault.correlate.candidate import View
 from firstfault.correlate.diagnosis import ChainLink, Evidence
 from firstfault.correlate.graph import Edge
+from firstfault.correlate.model import rank_ranges
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,7 +23,7 @@ def _names(keys: list[str], labels: dict[str, str]) -> str:
     others = sorted(labels[key] for key in keys if not key.startswith("rank:"))
     parts = []
     if ranks:
-        shown = ", ".join(map(str, ranks[:8])) + (f" ... ({len(ranks)} ranks)" if len(ranks) > 8 else "")
+        shown = rank_ranges(ranks) + (f" ({len(ranks)} ranks)" if len(ranks) > 8 else "")
         parts.append(f"rank{'s' if len(ranks) > 1 else ''} {shown}")
     return ", ".join(parts + others[:4])
 

@@ -40,7 +40,7 @@ def fate_words(state: RankState) -> str:
         return f"ended with {'signal ' + str(-code) if code and code < 0 else 'exit code ' + str(code)}"
     if state.completed:
         return "completed"
-    return "stopped printing" if state.logged else "left no log"
+    return "shows no error" if state.logged else "left no log"
 
 
 def fate_of(state: RankState, best: Candidate | None) -> str:

@@ -6,6 +6,7 @@ tables of its own (`store`) and into the `Diagnosis`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -191,3 +192,15 @@ def parse_ranks(text: str) -> tuple[int, ...]:
             continue
         found.update(range(first, last + 1))
     return tuple(sorted(found))
+
+
+def rank_ranges(ranks: Iterable[int], most: int = 8) -> str:
+    """Numbers with runs folded, at most so many parts: '0-2, 5, 7-9 ...'."""
+    parts: list[list[int]] = []
+    for number in sorted(set(ranks)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    said = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in parts[:most]]
+    return ", ".join(said) + (" ..." if len(parts) > most else "")

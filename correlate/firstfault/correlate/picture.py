@@ -39,7 +39,7 @@ class Lane:
     """One rank, one host with several ranks, several hosts that fared alike, or one machine's own records.
 
     `spans` are stretches with lines, in seconds; between and behind them the lane is silent. Empty where no clock
-    places the lane's lines.
+    places the lane's lines. `loose` says that nothing links its clock to the others: its times are as printed.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Lane:
     hosts: tuple[str, ...]
     fate: str
     root: bool
+    loose: bool
     spans: tuple[tuple[float, float], ...]
     marks: tuple[Mark, ...]
 

@@ -16,7 +16,7 @@ import duckdb
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import Candidate, View
 from firstfault.correlate.folding import fate_of
-from firstfault.correlate.model import MACHINE_EVENTS, Moment, Signal
+from firstfault.correlate.model import MACHINE_EVENTS, Moment, Signal, Source
 from firstfault.correlate.picture import Lane, Mark, MarkKind, Swim
 from firstfault.correlate.states import RankState
 from firstfault.correlate.times import Times
@@ -34,6 +34,32 @@ LAUNCHERS = frozenset({Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT})
 """What launchers say of a rank: it stands on the lane of that rank, as its end."""
 _ENDS = frozenset({MarkKind.KILL, MarkKind.EXIT})
 _RATES = {MarkKind.ROOT: 0, MarkKind.ERROR: 1, MarkKind.MACHINE: 2, MarkKind.EXIT: 3, MarkKind.ECHO: 4}
+
+
+class _Placed:
+    """Places stamps on the job's clock; those of a wall clock that nothing links as they are printed, and says so."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+        self.loose: set[str | None] = set()
+
+    def of(self, signal: Signal) -> int | None:
+        """Nanosecond of a signal, None where nothing places it."""
+        moment = self._times.of(signal)
+        if moment is not None or signal.stamp_ns is None or signal.stamp_kind in ("monotonic", "relative"):
+            return moment.ns if moment else None
+        return self._printed(signal.source, signal.stamp_ns, signal.utc_offset_s)
+
+    def of_source(self, source: Source, stamp_ns: int) -> int | None:
+        """Nanosecond of a stamp of a source."""
+        moment = self._times.of_source(source, stamp_ns)
+        return moment.ns if moment else self._printed(source, stamp_ns, None)
+
+    def _printed(self, source: Source, stamp_ns: int, offset_s: int | None) -> int | None:
+        if not (source.clock or "").startswith("wall:"):
+            return None
+        self.loose.add(source.clock)
+        return stamp_ns - (offset_s if offset_s is not None else source.utc_offset_s or 0) * _SECOND
 
 
 @dataclass(slots=True)
@@ -55,13 +81,13 @@ def swim_of(
 
     Without a single stamp that a clock places there are none.
     """
-    times = view.times
+    times, clock = view.times, _Placed(view.times)
     moments = [
-        moment.ns
+        ns
         for state in view.states.values()
         for extent in state.extents
         for stamp in (extent.first_ns, extent.last_ns)
-        if stamp is not None and (moment := times.of_source(extent.source, stamp)) is not None
+        if stamp is not None and (ns := clock.of_source(extent.source, stamp)) is not None
     ]
     if not moments:
         return Swim(unplaced=len(view.states)), None
@@ -73,13 +99,13 @@ def swim_of(
     focus = _focus(begin, end, failed, view.usual_step_ns)
     drafts = _drafts(view, root)
     lane_of = {rank: number for number, draft in enumerate(drafts) for rank in draft.ranks}
-    for number, start, stop in _activity(con, view, lane_of, focus, (begin, end), len(drafts)):
+    for number, start, stop in _activity(con, view, clock, lane_of, focus, (begin, end), len(drafts)):
         drafts[number].spans.append((start, stop))
     for state in view.states.values():
-        drafts[lane_of[state.rank]].marks.extend(_rank_marks(state, times, root, len(drafts) < len(view.states)))
-    machines = _machines(view, root, begin, end)
-    placed = [draft for draft in drafts if draft.spans or draft.marks]
-    lanes = tuple(_lane(draft, view, root, begin) for draft in (*machines, *placed))
+        drafts[lane_of[state.rank]].marks.extend(_rank_marks(state, clock, root, len(drafts) < len(view.states)))
+    machines = _machines(view, clock, root, begin, end)
+    placed = [draft for draft in drafts if draft.spans or draft.marks or draft.root]
+    lanes = tuple(_lane(draft, view, clock, root, begin) for draft in (*machines, *placed))
     last = max([end, *(mark[0] for draft in (*machines, *placed) for mark in draft.marks)])
     swim = Swim(
         origin=times.text(Moment(begin, 0)),
@@ -140,13 +166,14 @@ def _block(block: list[tuple[str, list[int]]]) -> _Draft:
 def _activity(
     con: duckdb.DuckDBPyConnection,
     view: View,
+    times: _Placed,
     lane_of: dict[int, int],
     focus: tuple[int, int],
     span: tuple[int, int],
     lanes: int,
 ) -> Iterable[tuple[int, int, int]]:
     """Stretches with lines: lane, first and last nanosecond, on the aligned clock."""
-    times, sources = view.times, view.timeline.sources
+    sources = view.timeline.sources
     clocks: dict[tuple[str | None, int | None], list[int]] = defaultdict(list)
     shifts: dict[tuple[str | None, int | None], int] = {}
     for source in sorted({e.source.id for state in view.states.values() for e in state.extents}):
@@ -155,9 +182,9 @@ def _activity(
         for extent in state.extents:
             key = (extent.source.clock, extent.source.utc_offset_s)
             if extent.last_ns is not None and key not in shifts:
-                moment = times.of_source(extent.source, extent.last_ns)
-                if moment is not None:
-                    shifts[key] = moment.ns - extent.last_ns
+                ns = times.of_source(extent.source, extent.last_ns)
+                if ns is not None:
+                    shifts[key] = ns - extent.last_ns
     if not shifts:
         return
     buckets = max(24, min(240, _BUCKETS // max(lanes, len(shifts))))
@@ -187,7 +214,7 @@ def _activity(
     for lane, near, source, first, last in rows:
         one, other = (times.of_source(sources[source], stamp) for stamp in (first, last))
         if one is not None and other is not None:
-            found[lane].append((one.ns, max(one.ns, other.ns), fine if near else coarse))
+            found[lane].append((one, max(one, other), fine if near else coarse))
     for lane in sorted(found):
         yield from ((lane, first, last) for first, last in _stretches(sorted(found[lane])))
 
@@ -206,7 +233,7 @@ def _stretches(buckets: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]
 
 
 def _rank_marks(
-    state: RankState, times: Times, root: Candidate | None, shared: bool
+    state: RankState, times: _Placed, root: Candidate | None, shared: bool
 ) -> list[tuple[int, MarkKind, str, str, int]]:
     """What happened to one rank; of each kind the first."""
     found: list[tuple[int, MarkKind, str, str, int]] = []
@@ -217,24 +244,21 @@ def _rank_marks(
         """The first of them with a stamp of its own; one with its neighbour's only where the lane has no other."""
         listed = [signal for signal in signals if kind in _ENDS or id(signal) not in roots]
         for signal in sorted(listed, key=lambda one: not one.own_stamp):
-            moment = times.of(signal)
-            if moment is None or (found and not signal.own_stamp):
+            ns = times.of(signal)
+            if ns is None or (found and not signal.own_stamp):
                 continue
             about = "" if signal.own_stamp else " (time of the line before it)"
             said = f"{who}{word}: {_said(signal)}{about}"
-            found.append((moment.ns, kind, said, signal.source.path, signal.line))
+            found.append((ns, kind, said, signal.source.path, signal.line))
             return
 
     for signal, why in root.signals if root else ():
-        moment = times.of(signal)
-        if signal.rank == state.rank and signal.event not in LAUNCHERS and moment is not None:
+        ns = times.of(signal)
+        if signal.rank == state.rank and signal.event not in LAUNCHERS and ns is not None:
             kind = MarkKind.ROOT if root and state.rank in root.ranks else MarkKind.ECHO
-            found.append((moment.ns, kind, f"{who}{why}: {_said(signal)}", signal.source.path, signal.line))
-    if root and state.rank in root.ranks and not found and (last := state.last_extent(times)) is not None:
-        moment = times.of_source(last.source, last.last_ns) if last.last_ns is not None else None
-        if moment is not None:
-            said = " ".join(last.last_text.split())[:160]
-            found.append((moment.ns, MarkKind.ROOT, f"{who}its last line: {said}", last.source.path, last.last_line))
+            found.append((ns, kind, f"{who}{why}: {_said(signal)}", signal.source.path, signal.line))
+    if root and state.rank in root.ranks and not found:
+        found.extend(_last_line(state, times, who))
     mark(state.own, MarkKind.ERROR, "an error of its own")
     mark(state.derived, MarkKind.ECHO, "only follows")
     mark(state.secondary, MarkKind.ECHO, "after its peers were lost")
@@ -246,12 +270,21 @@ def _rank_marks(
     return found
 
 
+def _last_line(state: RankState, times: _Placed, who: str) -> Iterator[tuple[int, MarkKind, str, str, int]]:
+    """Where a rank fell silent, for a rank that fails without a word."""
+    for last in sorted(state.extents, key=lambda one: (one.last_ns or 0, one.lines, one.source.path), reverse=True)[:1]:
+        ns = times.of_source(last.source, last.last_ns) if last.last_ns is not None else None
+        if ns is not None:
+            said = " ".join(last.last_text.split())[:160]
+            yield ns, MarkKind.ROOT, f"{who}its last line: {said}", last.source.path, last.last_line
+
+
 def _said(signal: Signal) -> str:
     text = " ".join((signal.text or signal.captures.get("text", "")).split())
     return text if len(text) <= 160 else text[:159] + "…"
 
 
-def _machines(view: View, root: Candidate | None, begin: int, end: int) -> list[_Draft]:
+def _machines(view: View, clock: _Placed, root: Candidate | None, begin: int, end: int) -> list[_Draft]:
     """Lanes for what kernels, drivers, switches, schedulers and platforms record."""
     roots = {id(signal): why for signal, why in root.signals} if root else {}
     drafts: dict[str, _Draft] = {}
@@ -269,12 +302,16 @@ def _machines(view: View, root: Candidate | None, begin: int, end: int) -> list[
         and not signal.weak and signal.rank is None
     ]  # fmt: skip
     for signal in chosen:
-        moment = view.times.of(signal)
-        if moment is None or not begin - room <= moment.ns <= end + room:
+        ns = clock.of(signal)
+        if ns is None or not begin - room <= ns <= end + room:
             continue
         host = signal.host or signal.source.host
         kind = {"rank": "log", "job": "log", "node": "log"}.get(signal.source.kind, signal.source.kind)
-        name = f"{kind} of {view.names.canonical(host)}" if host else f"the {kind}"
+        if signal.event is Event.SCHED_ACTION:
+            host, kind = None, "scheduler"
+        name = f"{kind} of {view.names.canonical(host)}" if host else kind
+        if name == "log":
+            name = signal.source.path.rpartition("/")[2]
         if name not in drafts and len(drafts) == _MACHINE_LANES:
             continue
         draft = drafts.setdefault(name, _Draft(name))
@@ -284,12 +321,12 @@ def _machines(view: View, root: Candidate | None, begin: int, end: int) -> list[
         draft.root = draft.root or why is not None
         mark = MarkKind.ROOT if why is not None else MarkKind.MACHINE
         draft.marks.append(
-            (max(begin, moment.ns), mark, f"{why or signal.cls}: {_said(signal)}", signal.source.path, signal.line)
+            (max(begin, ns), mark, f"{why or signal.cls}: {_said(signal)}", signal.source.path, signal.line)
         )
     return sorted(drafts.values(), key=lambda draft: (not draft.root, draft.name))
 
 
-def _lane(draft: _Draft, view: View, root: Candidate | None, begin: int) -> Lane:
+def _lane(draft: _Draft, view: View, clock: _Placed, root: Candidate | None, begin: int) -> Lane:
     fates = Counter(fate_of(view.states[rank], root) for rank in draft.ranks)
     words = [what if len(draft.ranks) == 1 else f"{count}× {what}" for what, count in sorted(fates.items())]
     kept: dict[tuple[MarkKind, int, int, str], tuple[int, MarkKind, str, str, int]] = {}
@@ -297,6 +334,7 @@ def _lane(draft: _Draft, view: View, root: Candidate | None, begin: int) -> Lane
         # many ranks of one lane suffer alike: one mark for each kind and second is enough
         extra = mark[4] if len(draft.ranks) <= 1 else 0
         kept.setdefault((mark[1], mark[0] // _SECOND, extra, mark[3] if extra else ""), mark)
+    extents = (extent for rank in draft.ranks for extent in view.states[rank].extents)
     marks = sorted(kept.values(), key=lambda one: (_RATES.get(one[1], 5), one))[:_MARKS]
     return Lane(
         name=draft.name,
@@ -304,6 +342,7 @@ def _lane(draft: _Draft, view: View, root: Candidate | None, begin: int) -> Lane
         hosts=tuple(sorted(draft.hosts)),
         fate=", ".join(words),
         root=draft.root,
+        loose=bool(clock.loose) and any(extent.source.clock in clock.loose for extent in extents),
         spans=tuple((round((a - begin) / _SECOND, 3), round((b - begin) / _SECOND, 3)) for a, b in draft.spans),
         marks=tuple(
             Mark(round((at - begin) / _SECOND, 3), kind, what, path, line)

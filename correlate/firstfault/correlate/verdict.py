@@ -31,7 +31,7 @@ from firstfault.correlate.folded import folded
 from firstfault.correlate.folding import fate_of, fate_words, fold
 from firstfault.correlate.graph import build
 from firstfault.correlate.missing import missing_fact
-from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.model import Moment, Signal, rank_ranges
 from firstfault.correlate.picture import CausalGraph
 from firstfault.correlate.ranking import STRUCTURAL
 
@@ -55,6 +55,14 @@ _TITLES: dict[str, dict[str, str]] = {
     "straggler": {"straggler": "One rank works slower than the others, who wait for it"},
 }
 """Titles of what is argued from absence or comparison, where an entry's title would tell of its witness."""
+_OF_SEVERAL = {
+    "A rank never came to the collective that the others wait in": (
+        "Ranks never came to the collective that the others wait in"
+    ),
+    "A rank fell silent while the others waited for it": "Ranks fell silent while the others waited for them",
+    "A rank waits in a collective that the others completed": "Ranks wait in a collective that the others completed",
+    "One rank works slower than the others, who wait for it": "Ranks work slower than the others, who wait for them",
+}
 
 
 def evidence_of(view: View, signal: Signal, why: str) -> Evidence:
@@ -77,6 +85,8 @@ def failure_of(candidate: Candidate, catalog: Catalog) -> Failure:
     if entry is not None and entry.cls != candidate.cls:
         entry = None
     argued = _TITLES.get(candidate.rule, {}).get(candidate.cls)
+    if len(candidate.ranks) > 1:
+        argued = _OF_SEVERAL.get(argued or "", argued)
     known = catalog.classes.get(candidate.cls)
     title = argued or (entry.title if entry else known.title if known else candidate.cls)
     return Failure(candidate.cls, entry.id if entry else None, title)
@@ -243,7 +253,7 @@ def place_words(candidate: Candidate) -> str:
     """A place in words: 'rank 3 (gpu-a01)', 'host gpu-b02', 'the whole job'."""
     host = ", ".join(candidate.hosts)
     if candidate.ranks:
-        ranks = ", ".join(map(str, candidate.ranks[:8])) + (" ..." if len(candidate.ranks) > 8 else "")
+        ranks = rank_ranges(candidate.ranks)
         return f"rank{'s' if len(candidate.ranks) > 1 else ''} {ranks}{f' ({host})' if host else ''}"
     return f"host {host}" if host else "the whole job"
 

@@ -47,7 +47,7 @@ def grid(fates: tuple[RankFate, ...]) -> Iterator[str]:
     for _, kind, said in _KINDS:
         if any(kind_of(one.fate) == kind and one.fate.startswith(_start(said)) for one in ordered):
             words[kind].append(said)
-    words[""].append("stopped printing, or as the table says")
+    words[""].append("no error, or as the table says")
     yield '<ul class="legend">'
     for kind in sorted(kinds, key=_ORDER.index):
         yield f'<li><ul class="grid keys"><li class="{kind}">&nbsp;</li></ul>{text(", ".join(words[kind]))}</li>'

@@ -21,6 +21,7 @@ _SIGNS = (
     ("done", "✓", "good end"),
 )
 _MOST = 12
+_OF_A_FATE = 4
 
 
 def lane_rows(swim: Swim, width: int) -> Iterator[tuple[str, bool]]:
@@ -28,7 +29,7 @@ def lane_rows(swim: Swim, width: int) -> Iterator[tuple[str, bool]]:
     shown, left = _chosen(swim)
     if not shown or width < 50:
         return
-    names = [cut(clean(lane.name), 22) for lane in shown]
+    names = [cut(clean(lane.name), 22) + (" ?" if lane.loose else "") for lane in shown]
     wide = max(map(cells, names))
     room = min(width - wide - 3, 96)
     start, stop = shown_span(swim)
@@ -37,9 +38,11 @@ def lane_rows(swim: Swim, width: int) -> Iterator[tuple[str, bool]]:
     for name, lane in zip(names, shown, strict=True):
         pad = " " * (wide - cells(name))
         yield f"{pad}{name}  {_bar(swim, lane, start, stop, room)}", lane.root
-    kinds = {str(mark.kind) for lane in shown for mark in lane.marks}
+    kinds = {str(mark.kind) for lane in shown for mark in lane.marks if start <= mark.at <= stop}
     signs = dict.fromkeys(f"{sign} {said}" for kind, sign, said in _SIGNS if kind in kinds)
     yield f"{' ' * wide}  ━ lines  · silence  {'  '.join(signs)}", False
+    if any(lane.loose for lane in shown):
+        yield f"{' ' * wide}  ? nothing links this clock to the others: times as printed", False
     if left:
         yield f"{' ' * wide}  and {left} lanes more that fared like these", False
 
@@ -48,11 +51,12 @@ def _chosen(swim: Swim) -> tuple[list[Lane], int]:
     """Root lanes first, then in turn one of each fate, in the order of the picture."""
     fates: dict[str, list[Lane]] = defaultdict(list)
     for lane in swim.lanes:
-        if lane.spans or lane.marks:
+        if lane.spans or lane.marks or lane.root:
             fates["" if lane.root else lane.fate or "machine"].append(lane)
     picked = fates.pop("", [])[: _MOST // 2]
     turn = 0
-    while len(picked) < _MOST and any(turn < len(lanes) for lanes in fates.values()):
+    most = _OF_A_FATE if len(swim.lanes) > _MOST else _MOST
+    while len(picked) < _MOST and turn < most and any(turn < len(lanes) for lanes in fates.values()):
         picked += [lanes[turn] for lanes in fates.values() if turn < len(lanes)][: _MOST - len(picked)]
         turn += 1
     kept = [lane for lane in swim.lanes if any(lane is one for one in picked)]

@@ -73,7 +73,7 @@ def restart_words(one: Diagnosis) -> str:
 def resume_words(one: Diagnosis) -> str:
     """From where: the last checkpoint that the logs show as written, and what the catalog says of this failure."""
     said = one_sentence(one.advice.resume)
-    usual = said.rstrip(".").startswith("the last complete checkpoint")
+    usual = said.removeprefix("the ").startswith("last complete checkpoint")
     saved = one.job.checkpoint
     if saved is None:
         return f"{said.rstrip('.')}; the logs show none" if usual else said or "the logs show no finished checkpoint"
@@ -95,12 +95,13 @@ def _on_call(one: Diagnosis) -> list[str]:
         return ["Nothing to do: the job completed."]
     if one.verdict is Verdict.UNDETERMINED:
         return ["Do not blame anybody yet: fetch the missing fact first, and save what a restart destroys."]
-    said = [f"{_title(one)}, {place_words(one.initiating)}.", restart_words(one)]
+    placed = one.initiating.ranks or one.initiating.hosts
+    said = [f"{_title(one)}{f': {place_words(one.initiating)}' if placed else ''}.", restart_words(one)]
     if one.advice.fix:
-        said.append(f"First: {_stop(one.advice.fix[0])}")
+        said.append(f"Fix: {_stop(one.advice.fix[0])}")
     elif not says_again(one.next_action, one.summary):
         said.append(_stop(one.next_action))
-    said += [_stop(f"Resume: {resume_words(one)}"), "Save what a restart destroys (the commands are below)."]
+    said += [f"Resume: {_stop(resume_words(one))}", "Before a restart, save what it destroys (commands below)."]
     return said
 
 
@@ -111,10 +112,10 @@ def _engineer(one: Diagnosis) -> list[str]:
         return [f"Proof of completion{where}; nothing fatal contradicts it."]
     said = []
     if one.verdict is Verdict.IDENTIFIED:
-        code = f"{one.failure.cls}, {one.failure.entry}" if one.failure.entry else str(one.failure.cls)
-        said.append(f"{code} on {place_words(one.initiating)}.")
+        code = f"{one.failure.cls} (entry {one.failure.entry})" if one.failure.entry else str(one.failure.cls)
+        said.append(f"{code}: {place_words(one.initiating)}.")
         if one.advice.mechanism:
-            said.append(_stop(one.advice.mechanism.split(". ")[0]))
+            said.append(_stop(one_sentence(one.advice.mechanism).split(". ")[0]))
     elif one.hypotheses:
         said.append("Candidates: " + "; ".join(f"{h.cls} {h.confidence:.2f}" for h in one.hypotheses[:3]) + ".")
     shown = witnesses(one.evidence)[:1]
@@ -144,7 +145,9 @@ def _manager(one: Diagnosis) -> list[str]:
             f"The job{size} did not complete; the logs at hand do not say why. Somebody is needed to fetch more."
         )
         return said
-    said.append(f"The job{size} stopped{when}{ran}: {lower_first(_title(one))}.")
+    slow = one.failure.cls in ("straggler", "gpu-thermal-or-power") and not when
+    what = "is slower than it should be" if slow else f"stopped{when}{ran}"
+    said.append(f"The job{size} {what}: {lower_first(_title(one))}.")
     if one.advice.owner in _OWNERS:
         said.append(f"It is {_OWNERS[one.advice.owner]}; we are {sure_words(one.confidence)} of this.")
     lost = span_of(job.checkpoint.at if job.checkpoint else None, one.initiating.at)
@@ -159,5 +162,4 @@ def _title(one: Diagnosis) -> str:
 
 
 def _stop(text: str) -> str:
-    text = one_sentence(text).rstrip(".;:")
-    return text[:1].upper() + text[1:] + "."
+    return one_sentence(text).rstrip(".;:") + "."

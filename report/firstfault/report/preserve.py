@@ -56,6 +56,13 @@ def commands(one: Diagnosis) -> tuple[Preserve, ...]:
     found.extend(_of_scheduler(one))
     found.append(
         Preserve(
+            "each host",
+            "firstfault collect --output collected.tar.gz LOGS",
+            "logs and state of the host in one go; --script prints it as a shell script for hosts without Python",
+        )
+    )
+    found.append(
+        Preserve(
             "here",
             "firstfault bundle PATH... --output incident.tar.gz --redact",
             "report, timeline and the cited logs in one file that can be passed on",

@@ -26,6 +26,9 @@ KINDS = {
 }
 
 
+LOOSE = " (times as printed: nothing links this clock to the others)"
+
+
 def text(said: str) -> str:
     """Log text inside markup."""
     return escape(one_sentence(said))
@@ -66,7 +69,7 @@ def lane_title(lane: Lane) -> str:
     """A lane in words."""
     hosts = f" on {', '.join(lane.hosts[:3])}" if lane.ranks and lane.hosts and lane.name not in lane.hosts else ""
     ranks = f" (ranks {lane.ranks[0]}-{lane.ranks[-1]})" if len(lane.ranks) > 1 else ""
-    return f"{lane.name}{ranks}{hosts}{f': {lane.fate}' if lane.fate else ''}"
+    return f"{lane.name}{ranks}{hosts}{f': {lane.fate}' if lane.fate else ''}{LOOSE if lane.loose else ''}"
 
 
 def mark_title(swim: Swim, lane: Lane, mark: Mark) -> str:
@@ -119,7 +122,8 @@ def figure(swim: Swim) -> Iterator[str]:
     yield f'<div></div><div class="ticks top" aria-hidden="true">{row}</div>'
     yield '<div class="names">'
     for lane in swim.lanes:
-        yield f'<div{" class=root" if lane.root else ""} title="{text(lane_title(lane))}">{text(lane.name)}</div>'
+        kind = " class=root" if lane.root else ""
+        yield f'<div{kind} title="{text(lane_title(lane))}">{text(lane.name)}{" ?" if lane.loose else ""}</div>'
     yield "</div>"
     yield (
         f'<svg class="lanes" viewBox="{number(start)} 0 {number(stop - start)} {height}" height="{height}" '
@@ -141,6 +145,9 @@ def caption(swim: Swim) -> str:
     said = "Bars are stretches with lines, dashes silences; the dashed upright line is where it began."
     if swim.failed_at is None:
         said = "Bars are stretches with lines, dashes silences."
+    loose = sum(lane.loose for lane in swim.lanes)
+    if loose:
+        said += f" Nothing links the clocks of {loose} lanes marked ? to the others: their times are as printed."
     if swim.unplaced:
         said += f" {swim.unplaced} lane{'' if swim.unplaced == 1 else 's'} left out: no clock places their lines."
     return said
@@ -185,7 +192,8 @@ def standalone(swim: Swim) -> str:
     ]
     for row, lane in enumerate(swim.lanes):
         y = 26 + row * ROW + 13
-        out.append(f'<text x="{_NAMES - 8}" y="{y}" text-anchor="end">{text(short(lane.name, 30))}</text>')
+        name = text(short(lane.name, 30)) + (" ?" if lane.loose else "")
+        out.append(f'<text x="{_NAMES - 8}" y="{y}" text-anchor="end">{name}</text>')
     for n, tick in enumerate(ticks(swim, start, stop)):
         anchor = "start" if n == 0 else "end" if n == _TICKS - 1 else "middle"
         x = _NAMES + _PLOT * n / (_TICKS - 1)

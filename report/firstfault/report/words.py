@@ -136,10 +136,14 @@ def hosts_words(hosts: Iterable[str]) -> str:
 
 
 def lower_first(text: str) -> str:
-    """A title inside a sentence; an abbreviation or a name keeps its capital."""
+    """A title inside a sentence: a leading article or plain word loses its capital, a name keeps it."""
     word = text.split(" ", 1)[0]
-    name = any(char.isupper() or char.isdigit() for char in word[1:])
-    return text if name else text[:1].lower() + text[1:]
+    return text[:1].lower() + text[1:] if word in _PLAIN_FIRST else text
+
+
+_PLAIN_FIRST = frozenset(
+    {"A", "An", "The", "One", "Every", "Some", "Ranks", "Out", "Another", "Uncorrectable", "Crash"}
+)
 
 
 def span_words(started: str, ended: str) -> str:
@@ -167,7 +171,7 @@ def job_words(diagnosis: Diagnosis) -> str:
     return " · ".join(parts)
 
 
-_PLURAL = {"was": "were", "its": "their", "itself": "themselves"}
+_PLURAL = {"was": "were", "its": "their", "itself": "themselves", "shows": "show"}
 
 
 def group_words(group: CollateralGroup) -> str:
