@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -194,6 +196,17 @@ def test_a_watch_ends_with_its_process_and_says_how_that_ended(tmp_path: Path) -
     assert process.returncode == 0
 
 
+def test_the_timeline_is_kept_current_without_an_alert(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_text(HEALTHY.format(0, 1))
+    process = watch(tmp_path, "rank0.log", "--output", "out", "--refresh", "1", "--format", "json")
+    while not (tmp_path / "out" / "diagnosis.json").exists():
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert (tmp_path / "out" / "timeline.duckdb").is_file()
+
+
 def test_what_cannot_be_watched_is_said(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -204,6 +217,7 @@ def test_what_cannot_be_watched_is_said(tmp_path: Path) -> None:
             (("-",), 2, "a pipe is not followed"),
             ((".", "--webhook", "ftp://x"), 2, "--webhook: a webhook is an http or https URL"),
             ((".", "--format", "yaml"), 2, "--format yaml: choose text or json"),
+            ((".", "--refresh", "5"), 2, "together with --output DIR"),
             ((".", "--pid", "4194999"), 2, "--pid 4194999: no such process"),
         ):
             process = watch(tmp_path, *arguments)

@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,14 @@ def watch(
         Path | None,
         typer.Option("--output", metavar="DIR", help="Keep the reports and the timeline of the last diagnosis there."),
     ] = None,
+    refresh: Annotated[
+        float,
+        typer.Option(
+            "--refresh",
+            metavar="SECONDS",
+            help="Make the timeline and the reports of --output anew so often; 0: never.",
+        ),
+    ] = 0.0,
     settle: Annotated[
         float, typer.Option("--settle", metavar="SECONDS", help="Quiet after the last sign before the diagnosis.")
     ] = 15.0,
@@ -63,6 +72,8 @@ def watch(
     with errors_in_words():
         catalogs = existing(catalog_dirs)
         _check(paths, format_, settle, hang, pid)
+        if refresh and (output is None or not 1 <= refresh <= 86400):
+            raise CommandError("--refresh: seconds from 1 to a day, together with --output DIR", Status.USAGE)
         ending = _Ending(once, pid)
         from firstfault.live.alarm import Patience
         from firstfault.live.watch import Watch
@@ -73,9 +84,8 @@ def watch(
             _served(metrics) as told,
         ):
             patience = Patience(settle=settle, longest=max(120.0, 2 * settle), hang=hang)
-            watching = Watch(
-                paths, folder, sinks, patience, told, catalogs, lambda text: say(f"firstfault watch: {text}")
-            )
+            complain = partial(_complain, "firstfault watch: ")
+            watching = Watch(paths, folder, sinks, patience, told, catalogs, complain, refresh)
             say(f"firstfault watch: following {', '.join(paths)}; nothing leaves this machine{_but(webhook)}")
             watching.run(ending.go_on)
             if ending.gone:
@@ -98,6 +108,10 @@ def _check(paths: list[str], format_: str, settle: float, hang: float, pid: int 
             say(f"firstfault watch: {path}: not there yet; waiting for it")
         elif not os.access(path, os.R_OK):
             raise CommandError(f"{path}: no permission to read it")
+
+
+def _complain(who: str, text: str) -> None:
+    say(who + text)
 
 
 def _but(webhook: str | None) -> str:

@@ -222,7 +222,7 @@ def sign_text(sign: Sign, count: int) -> str:
         who = f"local rank {sign.local_rank}"
     place = " on ".join(filter(None, (who, sign.host))) or "a log that names no rank"
     looks = {"collateral": "follows from something else", "ambiguous": "may be cause or consequence"}.get(sign.role)
-    more = f" {count - 1} more signs came at the same time." if count > 1 else ""
+    more = {1: "", 2: " Another sign came with it."}.get(count, f" {count - 1} more signs came with it.")
     return (
         f"First sign of a failure: {sign.title.rstrip('.')} ({sign.cls or sign.entry}), {place}"
         f"{f'; such a line {looks}' if looks else ''}.\n{sign.path}:{sign.line}: {sign.text.splitlines()[0][:300]}\n"

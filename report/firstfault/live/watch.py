@@ -81,13 +81,17 @@ class Watch:
         metrics: Metrics | None = None,
         catalogs: Sequence[Path] = (),
         complain: Callable[[str], None] = lambda text: None,
+        refresh: float = 0.0,
     ) -> None:
+        """`output` gets the reports, `refresh` says how often in seconds the timeline there is made anew (0: never)."""
         self.follower = Follower(paths, below(output))
         self.reader = LogReader(catalogs)
         self.alarm = Alarm(patience, time.monotonic())
         self._sinks, self._metrics, self._complain = sinks, metrics, complain
         self._diagnosing = Diagnosing(paths, output, [word for one in catalogs for word in ("--catalog", str(one))])
         self._named: set[str] = set()
+        self._refresh, self._refreshed, self._lines = refresh, time.monotonic(), 0
+        self._quiet = False
 
     def run(self, go_on: Callable[[Alert | None], bool]) -> None:
         """Look, until `go_on` says no; it is asked after each look, and with each alert once that is sent."""
@@ -129,7 +133,7 @@ class Watch:
             alerts += self.look(time.monotonic())
         self._diagnosing.stop()
         self.alarm.end()
-        self._diagnosing.begin()
+        self._begin(time.monotonic(), quiet=False)
         found = self._told(self._diagnosing.result(wait=True), time.monotonic())
         for alert in found:
             self._send(alert)
@@ -137,12 +141,24 @@ class Watch:
 
     def _diagnosis(self, now: float) -> list[Alert]:
         alerts = self._told(self._diagnosing.result(), now)
-        if self.alarm.due is not None and not self._diagnosing.running and not alerts:
-            self._diagnosing.begin()
+        if not self._diagnosing.running and not alerts:
+            if self.alarm.due is not None:
+                self._begin(now, quiet=False)
+            elif self._refresh and now - self._refreshed >= self._refresh and self.alarm.state.lines > self._lines:
+                self._begin(now, quiet=True)
         return alerts
+
+    def _begin(self, now: float, quiet: bool) -> None:
+        self._quiet, self._refreshed, self._lines = quiet, now, self.alarm.state.lines
+        self._diagnosing.begin()
 
     def _told(self, result: dict[str, Any] | str | None, now: float) -> list[Alert]:
         if result is None:
+            return []
+        if self._quiet:
+            self._quiet = False
+            if isinstance(result, str):
+                self._complain(f"the timeline could not be made anew: {result}")
             return []
         if isinstance(result, str):
             return self.alarm.trouble(f"No diagnosis could be made: {result}")
