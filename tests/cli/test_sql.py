@@ -143,6 +143,21 @@ def test_a_query_that_lasts_is_stopped(cli: Cli, timeline: Path) -> None:
     assert cli("sql", timeline, "SELECT 1", "--time-limit", "-1").exit_code == 2
 
 
+def test_a_timeline_without_a_diagnosis_says_so(cli: Cli, timeline: Path) -> None:
+    done = cli("sql", timeline, "SELECT * FROM spread", "--format", "csv")
+    assert done.exit_code == 0
+    assert "`firstfault report DB` adds it" in done.stderr
+    assert cli("sql", timeline, "SELECT 1").stderr == ""
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_work(cli: Cli, timeline: Path, tmp_path: Path) -> None:
+    done = cli("sql", timeline, "SELECT 1", "--output", tmp_path / "none" / "x.csv")
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"firstfault: --output {tmp_path / 'none' / 'x.csv'}: there is no folder {tmp_path / 'none'}\n",
+    )
+
+
 def test_a_wrong_form_is_wrong_usage(cli: Cli, timeline: Path) -> None:
     assert cli("sql", timeline, "SELECT 1", "--format", "xml").exit_code == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,11 @@ from firstfault.cli.settings import Timeline
 
 if TYPE_CHECKING:
     from firstfault.timeline.gate import Gate
+
+_NEEDS_A_DIAGNOSIS = re.compile(
+    r"(?i)\b(verdicts|evidence|hypotheses|edges|nodes|collectives|behind|around_root|spread|attempts|clocks)\b"
+)
+"""What the correlate stage fills; without it these are empty, which looks like an answer."""
 
 
 def _say_what_is_left_out(db: Path) -> None:
@@ -96,6 +102,8 @@ def answer(gate: Gate, query: str, format_: str, output: Path | None = None) -> 
                     return
             query = said.query
         _rows(gate, query, format_, output)
+        if _NEEDS_A_DIAGNOSIS.search(query[:4000]) and not next(gate.ask("SELECT count(*) FROM verdicts").rows)[0]:
+            say("this timeline has no diagnosis yet; `firstfault report DB` adds it")
     except Stuck:
         raise
     except QueryError as error:
