@@ -61,6 +61,13 @@ ATTACKS = {
         "EXPORT DATABASE 'here'",
         "IMPORT DATABASE 'here'",
         "SELECT * FROM enable_logging('QueryLog', storage := 'file')",
+        'SELECT (SELECT count(*) FROM "enable_logging"())',
+        "EXPLAIN ANALYZE SELECT * FROM enable_profiling()",
+        "DESCRIBE SELECT * FROM main.glob('/*')",
+        "SELECT * FROM query('SELECT 1')",
+        "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
+        "WITH a AS (FROM force_checkpoint()) FROM a",
+        "SELECT * FROM pandas_scan(1)",
     ],
     "network and extensions": [
         "SELECT * FROM 'https://example.invalid/x.parquet'",
@@ -72,6 +79,7 @@ ATTACKS = {
         "UPDATE EXTENSIONS",
         "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
         "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM which_secret('s3://x', 's3')",
         "SELECT * FROM sqlite_scan('other.db', 't')",
         "SELECT * FROM st_read('x')",
     ],
@@ -141,6 +149,8 @@ def test_an_attack_is_refused_and_leaves_everything_as_it_was(
         "EXPLAIN ANALYZE SELECT count(*) FROM lines",
         "PIVOT lines ON level IN ('WARN', 'ERROR') USING count(*) GROUP BY rank",
         "SELECT table_name FROM duckdb_columns()",
+        "SELECT n, m FROM range(3) r(n), LATERAL (SELECT unnest([n, n + 1]) AS m)",
+        "SELECT * FROM unnest([1, 2])",
     ],
 )
 def test_a_question_is_answered(gate: Gate, query: str) -> None:
