@@ -5,21 +5,36 @@
 --     SELECT rank, host, time, path, line, entry, message FROM first_errors ORDER BY time, rank
 CREATE VIEW first_errors AS
 WITH ends AS (
-    SELECT rank, coalesce(attempt, 0) AS attempt, source_id, min(line) AS line, arg_min(rowid, line) AS row_number
+    SELECT rank, coalesce(attempt, 0) AS attempt, source_id, arg_min(rowid, line) AS row_number
     FROM line_rows
     WHERE level IN ('ERROR', 'FATAL') AND rank IS NOT NULL
     GROUP BY ALL
 ),
-by_level AS (
-    SELECT e.rank, e.attempt, l.host, l.time, l.path, l.line, l.level, l.entry, l.class, e.row_number
+firsts AS (
+    SELECT
+        e.rank, e.attempt, e.source_id, l.line, l.near_ns, l.utc_offset_s, l.host, l.level, l.entry, l.class, l.message
     FROM ends e
-    JOIN lines l ON l.source_id = e.source_id AND l.line = e.line
-    QUALIFY row_number() OVER (PARTITION BY e.rank, e.attempt ORDER BY l.time, l.path, l.line) = 1
+    JOIN line_rows l ON l.rowid = e.row_number
 ),
 told AS (
-    SELECT b.* EXCLUDE (row_number), l.message, 2 AS source FROM by_level b JOIN line_rows l ON l.rowid = b.row_number
-    UNION ALL
-    SELECT rank, coalesce(attempt, 0), host, time, path, line, level, entry, class, text, 1
+    SELECT
+        e.rank, e.attempt, e.host, s.path, e.line, e.level, e.entry, e.class, e.message, 2 AS source,
+        CASE
+            WHEN c.clock IS NULL AND starts_with(s.clock, 'boot:') THEN NULL
+            ELSE make_timestamptz(
+                (e.near_ns - 1000000000::BIGINT * coalesce(e.utc_offset_s, c.utc_offset_s, s.utc_offset_s, 0) + coalesce(c.shift_ns, 0))
+                // 1000)
+        END AS time
+    FROM firsts e
+    JOIN sources s ON s.source_id = e.source_id
+    LEFT JOIN clocks c
+        ON c.clock = s.clock
+        AND (c.source_id IS NULL OR c.source_id = e.source_id)
+        AND e.line >= c.from_line
+        AND (c.until_line IS NULL OR e.line < c.until_line)
+    UNION ALL BY NAME
+    SELECT
+        rank, coalesce(attempt, 0) AS attempt, host, path, line, level, entry, class, text AS message, 1 AS source, time
     FROM faults
     WHERE rank IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY rank, coalesce(attempt, 0) ORDER BY time, path, line, signal_id) = 1
