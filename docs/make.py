@@ -22,6 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN_JOB = "sample_logs/mute-rank6/logs"
+COMPARED_JOB = "sample_logs/healthy-pair/logs"
 SHOWN_ROWS = 6
 SHOWN_WIDTH = 120
 MADE = "<!-- made by docs/make.py -->"
@@ -123,11 +124,12 @@ def _timeline() -> Iterator[str]:
     yield "## Questions"
     yield ""
     yield f"Each with a query and its answer for `{SHOWN_JOB}`, at most {SHOWN_ROWS} rows of it."
+    yield f"That job was diagnosed with `--healthy {COMPARED_JOB}`."
     yield "`firstfault sql FILE .examples` lists them, `firstfault sql FILE '.run 5'` asks one."
     yield ""
     yield from (f"{number}. [{one.question}](#{_anchor(one.question or '')})" for number, one in enumerate(asked, 1))
     yield ""
-    with sample_timeline() as database:
+    with sample_timeline(COMPARED_JOB) as database:
         for one in asked:
             yield f"### {one.question}"
             yield ""
@@ -157,15 +159,18 @@ def _anchor(title: str) -> str:
 
 
 @contextlib.contextmanager
-def sample_timeline() -> Iterator[Path]:
-    """The timeline of the job that the pages show, with its diagnosis."""
+def sample_timeline(healthy: str | None = None) -> Iterator[Path]:
+    """The timeline of the job that the pages show, with its diagnosis, compared with a job that went well."""
     from firstfault.correlate.engine import diagnose
+    from firstfault.correlate.healthy import Healthy
     from firstfault.ingest import IngestOptions, ingest
 
     with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / "timeline.duckdb"
+        database, other = Path(folder) / "timeline.duckdb", Path(folder) / "healthy.duckdb"
         ingest([ROOT / SHOWN_JOB], database, IngestOptions(workers=1))
-        diagnose(database)
+        if healthy is not None:
+            ingest([ROOT / healthy], other, IngestOptions(workers=1))
+        diagnose(database, healthy=None if healthy is None else Healthy(other, healthy, True))
         yield database
 
 

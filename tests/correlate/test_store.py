@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from firstfault.correlate.engine import diagnose
+from firstfault.correlate.healthy import Healthy
 from firstfault.timeline import open_timeline
 
 from .timeline_builder import Job
@@ -111,3 +112,22 @@ def test_a_job_without_a_failure_leaves_no_root(tmp_path: Path) -> None:
     diagnose(path)
     assert rows(path, "SELECT count(*) FROM nodes WHERE root") == [(0,)]
     assert rows(path, "SELECT count(*) FROM hypotheses") == [(0,)]
+
+
+def test_differences_from_a_healthy_run_can_be_asked(tmp_path: Path) -> None:
+    well, job = Job(a=2), Job(a=2)
+    for log in well.ranks():
+        log.say("warming up").steps(8).done(at=9)
+    for log in job.ranks():
+        log.say("warming up").steps(3)
+    job.rank(1).say("NaN in bucket 7").error("cuda-oom", at=4)
+    healthy = Healthy(well.write(tmp_path / "well.duckdb"), "well", True)
+    path = job.write(tmp_path / "t.duckdb")
+    diagnose(path, healthy=healthy)
+    new = rows(path, "SELECT name, now, past, ranks, path, line FROM changes WHERE change = 'new' ORDER BY line")
+    assert new == [
+        ("NaN in bucket #", "1", "0", [1], "a/rank1.log", 5),
+        ("cuda-oom", "1", "0", [1], "a/rank1.log", 6),
+    ]
+    diagnose(path)
+    assert rows(path, "SELECT count(*) FROM changes") == [(0,)]

@@ -195,7 +195,7 @@ def diagnose_open(
 ) -> Diagnosis:
     """Diagnose the job of an open timeline; `keep` writes the findings into it."""
     from firstfault.correlate.enrich import enriched
-    from firstfault.correlate.store import save
+    from firstfault.correlate.store import save, save_changes
     from firstfault.correlate.verdict import compose
 
     if healthy is not None:
@@ -204,7 +204,10 @@ def diagnose_open(
     answer = compose(found, catalog)
     if keep:
         save(con, found, answer)
-    return enriched(con, found, answer, wanted or Wanted(), healthy)
+    full = enriched(con, found, answer, wanted or Wanted(), healthy)
+    if keep:
+        save_changes(con, full.comparison)
+    return full
 
 
 def first_progress_loss(results: list[AttemptResult]) -> AttemptResult | None:

@@ -15,6 +15,7 @@ from firstfault.correlate.graph import Edge, build
 from firstfault.correlate.times import Times
 
 if TYPE_CHECKING:
+    from firstfault.correlate.comparison import Comparison
     from firstfault.correlate.diagnosis import Diagnosis, Failure, Place
     from firstfault.correlate.engine import AttemptResult, Correlation
 
@@ -199,3 +200,30 @@ def _moment(text: str | None) -> datetime | None:
         return None
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def save_changes(con: duckdb.DuckDBPyConnection, comparison: Comparison | None) -> None:
+    """Replace the differences from a run that went well; none where there is no such run."""
+    con.execute("DELETE FROM changes")
+    if comparison is not None:
+        rows = change_rows(comparison)
+        _many(con, "changes", [(position, *row) for position, row in enumerate(rows, start=1)])
+
+
+def change_rows(comparison: Comparison) -> list[tuple[object, ...]]:
+    """Lines, timings, settings, in the order of the comparison; without their position."""
+    rows: list[tuple[object, ...]] = [
+        (
+            *("line", one.change, one.template, str(one.now), str(one.then)),
+            *(list(one.ranks), one.level, one.entry, one.path, one.line, one.text),
+        )
+        for one in comparison.templates
+    ]
+    for timing in comparison.timings:
+        change = "slower" if timing.now > timing.then or timing.ranks else "faster"
+        values = (f"{timing.now:g}", f"{timing.then:g}")
+        rows.append(("timing", change, timing.name, *values, list(timing.ranks), None, None, None, None, None))
+    for setting in comparison.settings:
+        values_ = (setting.now, setting.then)
+        rows.append((setting.kind, "different", setting.name, *values_, [], None, None, None, None, None))
+    return rows

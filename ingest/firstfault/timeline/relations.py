@@ -76,6 +76,7 @@ QUESTIONS = (
     "faults",
     "exceptions",
     "warnings",
+    "changes",
     "machine_faults",
     "exits",
     "about_process",
