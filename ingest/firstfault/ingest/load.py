@@ -37,7 +37,7 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
         with _shown(connection, part_rows=frame):
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM part_rows")
     signals, progress = tables.signals(job), tables.progress(job)
-    wanted = pl.concat([signals.select("source_id", "line"), progress.select("source_id", "line")]).unique()
+    wanted = signals.select("source_id", "line").unique()
     lines = LineTable(job, tables.entries(job, matcher), tables.records(job), tables.joined(job), wanted, keep_text)
     connection.register("part_lines", _stream(lines))
     connection.execute("SET threads = 1")

@@ -9,5 +9,5 @@ SELECT
     p.stamp_ns IS NOT NULL OR l.stamp_ns IS NOT NULL AS stamp_own
 FROM part_progress p
 JOIN sources s ON s.source_id = p.source_id
-LEFT JOIN part_places l ON l.source_id = p.source_id AND l.line = p.line
+LEFT JOIN line_rows l ON l.source_id = p.source_id AND l.line = p.line
 ORDER BY p.source_id, p.line;
