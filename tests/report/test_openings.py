@@ -49,7 +49,7 @@ def test_a_good_end_needs_nothing(completed: Make) -> None:
 
 def test_where_to_resume_names_the_checkpoint_and_its_line(identified: Make) -> None:
     one = identified()
-    assert resume_words(one) == "the last complete checkpoint; the logs show none"
+    assert resume_words(one) == "the last complete checkpoint (the logs show none)"
     seen = replace(one, job=replace(one.job, checkpoint=SAVED))
     assert resume_words(seen) == (
         "the last finished checkpoint in the logs is step 400 in /ckpt/step_400, "

@@ -28,7 +28,7 @@ def test_the_first_screen_answers_in_order(identified: Make) -> None:
         "  fix       - a smaller batch",
         "            - activation checkpointing",
         "  check     torch.cuda.memory_summary()",
-        "  resume    the last complete checkpoint; the logs show none",
+        "  resume    the last complete checkpoint (the logs show none)",
         "  job       8 ranks · 2 hosts · 1 attempt · 9 files · 4,821 lines · 2026-05-04 10:00:00.000 to",
         "            10:12:00.000 UTC",
     ]

@@ -76,7 +76,7 @@ def resume_words(one: Diagnosis) -> str:
     usual = said.removeprefix("the ").startswith("last complete checkpoint")
     saved = one.job.checkpoint
     if saved is None:
-        return f"{said.rstrip('.')}; the logs show none" if usual else said or "the logs show no finished checkpoint"
+        return f"{said.rstrip('.')} (the logs show none)" if usual else said or "the logs show no finished checkpoint"
     what = f"step {saved.step}" if saved.step is not None else "the checkpoint"
     where = f" in {one_sentence(saved.path)}" if saved.path else ""
     at = f", written {time_words(saved.at)}" if saved.at else ""

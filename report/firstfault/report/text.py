@@ -150,7 +150,8 @@ class _Page:
         head, indent = self._label(label)
         yield from wrapped([*_cited(one), Piece(f" ({clean(one.why)})", "dim")], self.width, indent, head)
         if one.text:
-            room = max(240, (self.width - len(indent) - 2) * 3)
+            lines = 3 if label is None else 2  # the first screen stays one
+            room = max(160, (self.width - len(indent) - 2) * lines)
             yield from wrapped([Piece(cut(clean(one.text), room))], self.width, indent + "  ")
         if witness.again:
             pieces = [Piece("the same in", "dim"), *(piece for other in witness.again[:2] for piece in _cited(other))]
@@ -160,7 +161,7 @@ class _Page:
 
     def _followers(self) -> Iterator[Line]:
         label = "followed" if self.one.verdict is Verdict.IDENTIFIED else "others"
-        for number, group in enumerate(self.one.collateral.groups[:4]):
+        for number, group in enumerate(self.one.collateral.groups[:3]):
             ranks = cut(number_ranges(group.ranks), 60)
             pieces = [Piece(group_words(group)), Piece(f" ({ranks}){':' if group.example else ''}", "dim")]
             if group.example:
