@@ -48,3 +48,19 @@ def test_a_header_that_holds_the_rank_and_a_message_that_holds_the_rest(kit: Any
     got = kit.run(["job.log"], said, kit.lines(*rows))
     named = {(one.rank, one.host, one.pid) for _, one in got.identities if one.how == "start-line"}
     assert named == {(0, "n1", 61840), (1, "n2", 61842)}
+
+
+def test_files_that_each_name_one_rank_of_all_are_theirs(kit: Any) -> None:
+    """Nothing states how many ranks there are; every file begins with the word of one of them, 0 to 2."""
+    paths = [f"job.o123.nid00{n}" for n in range(3)]
+    said = [kit.Said(n, 1, captures={"rank": str(n), "local_rank": "0", "host": f"nid00{n}"}) for n in range(3)]
+    rows = [{"source_id": n, "line": line} for n in range(3) for line in range(1, 9)]
+    got = kit.run(paths, said, kit.lines(*rows))
+    assert [(got.sources[n].rank, got.sources[n].host) for n in range(3)] == [(n, f"nid00{n}") for n in range(3)]
+
+
+def test_files_of_nodes_that_name_some_rank_are_not(kit: Any) -> None:
+    said = [kit.Said(n, 1, captures={"rank": str(8 * n), "host": f"n{n}"}) for n in range(2)]
+    rows = [{"source_id": n, "line": line} for n in range(2) for line in range(1, 9)]
+    got = kit.run(["a.log", "b.log"], said, kit.lines(*rows))
+    assert [got.sources[n].rank for n in range(2)] == [None, None]

@@ -31,7 +31,8 @@ class WholeSources:
         self.family = ranks_of_files(paths, seen.claims, layout.world)
         self.spoken = {s: self._ranks_spoken(s) for s in seen.order}
         alone = {next(iter(spoken)) for spoken in self.spoken.values() if len(spoken) == 1}
-        world = layout.world
+        one_each = all(len(spoken) < 2 for spoken in self.spoken.values()) and alone == set(range(len(alone)))
+        world = layout.world if layout.world is not None or not one_each else len(alone)
         self._file_for_each = world is not None and 1 < world <= len(alone) and alone >= set(range(world))
         """Whether every rank of the job is the only one that some file names."""
 

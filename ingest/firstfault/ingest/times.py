@@ -54,9 +54,8 @@ def summarise(frame: pl.DataFrame) -> pl.DataFrame:
             pl.col("stamp_ns").min().alias("first"),
             pl.col("stamp_ns").max().alias("last"),
             pl.len().cast(pl.Int64).alias("n"),
-            pl.struct(pl.col(name).cast(pl.Int64) for name in _TOP).sort_by("line").first().alias("top"),
+            *(pl.col(name).first().cast(pl.Int64) for name in _TOP),  # lines of a source stand in order
         )
-        .unnest("top")
         .sort("source", "stamp_kind")
     )
 
