@@ -36,7 +36,7 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
     ):
         with _shown(connection, part_rows=frame):
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM part_rows")
-    signals, progress = tables.signals(job), tables.progress(job)
+    signals, progress = tables.signals(job, matcher), tables.progress(job)
     wanted = signals.select("source_id", "line").unique()
     lines = LineTable(job, tables.entries(job, matcher), tables.records(job), tables.joined(job), wanted, keep_text)
     connection.register("part_lines", _stream(lines))

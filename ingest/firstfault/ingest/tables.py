@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cmp_to_key
 from typing import Any
 
 import polars as pl
 
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import times
-from firstfault.ingest.assemble import Job, Numbered
+from firstfault.ingest.assemble import Job, Numbered, Spoken
 from firstfault.ingest.extract.rows import About, SignalRow
 from firstfault.ingest.extract.settle import best_of
 from firstfault.ingest.line_table import place
@@ -81,7 +79,7 @@ def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
     if not folded:
         return told
     untold = pl.concat(folded).join(told, on=["source_id", "line"], how="anti")
-    order = sorted(untold["pattern"].unique().to_list(), key=cmp_to_key(_first_of(matcher)))
+    order = sorted(untold["pattern"].unique().to_list(), key=matcher.precedence)
     named = [(number, rank, matcher.patterns[number]) for rank, number in enumerate(order)]
     names = pl.DataFrame(
         [(number, rank, one.id, one.cls) for number, rank, one in named if one.kind == "entry"],
@@ -92,15 +90,6 @@ def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
         untold.join(names, on="pattern").sort("rank").unique(["source_id", "line"], keep="first", maintain_order=True)
     )
     return pl.concat([told, best_untold.select(list(schema)).cast(pl.Schema(schema))])
-
-
-def _first_of(matcher: Matcher) -> Callable[[int, int], int]:
-    """Compare two patterns: the one that speaks for a line comes first."""
-
-    def compare(one: int, other: int) -> int:
-        return -1 if matcher.best((one, other)) == one else 1
-
-    return compare
 
 
 def records(job: Job) -> pl.DataFrame:
@@ -120,12 +109,18 @@ def joined(job: Job) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"source_id": _SMALL, "line": _BIG, "whole": _TEXT}, orient="row")
 
 
-def signals(job: Job) -> pl.DataFrame:
-    """The rows of `signal_rows` with what their records say about place and time; the rest is their line's."""
-    ordered = sorted(
-        job.signals,
-        key=lambda one: (one.source_id, one.line, one.row.entry is None, one.row.pattern, one.event or "", one.text),
-    )
+def signals(job: Job, matcher: Matcher) -> pl.DataFrame:
+    """The rows of `signal_rows` with what their records say about place and time; the rest is their line's.
+
+    Of those on one line the one that speaks for it comes first.
+    """
+
+    def where(one: Spoken) -> tuple[int, int, bool, int, str, str]:
+        pattern = one.row.pattern
+        rank = matcher.precedence(pattern) if pattern >= 0 and one.row.entry is not None else pattern
+        return (one.source_id, one.line, one.row.entry is None, rank, one.event or "", one.text)
+
+    ordered = sorted(job.signals, key=where)
     rows = []
     for number, one in enumerate(ordered):
         row = one.row
