@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,47 @@ def test_a_diagnosis_speaks_by_entries_of_ones_own(cli: Cli, own: Path, tmp_path
     logs.mkdir()
     (logs / "rank0.log").write_text("step 1\n[rank0]: OSError: [Errno 122] Disk quota exceeded: '/home/x'\n")
     assert "what      Quota of our own file server\n" in cli("diagnose", logs, "--catalog", own).stdout
+
+
+@pytest.mark.parametrize("form", ["grep", "loki", "prometheus-rule", "ripgrep", "vector"])
+def test_patterns_go_to_monitoring(cli: Cli, form: str) -> None:
+    everything = cli("catalog", "export", "--format", form).stdout
+    chosen = cli("catalog", "export", "--format", form, "disk-quota", "xid-79").stdout
+    assert 0 < len(chosen) < len(everything)
+    assert "Disk quota exceeded" in chosen
+
+
+def test_a_class_exports_what_may_start_a_failure(cli: Cli) -> None:
+    named = cli("catalog", "export", "--format", "loki", "store-lost").stdout
+    assert 'entry: "ray-gcs-died"' in named
+    assert 'entry: "elastic-keepalive-failed"' not in named
+    assert "elastic-keepalive-failed" in cli("catalog", "export", "--format", "loki", "elastic-keepalive-failed").stdout
+
+
+@pytest.mark.parametrize("arguments", [("--format", "syslog"), ("--format", "loki", "no-such-entry")])
+def test_a_wrong_export_is_wrong_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert cli("catalog", "export", *arguments).exit_code == 2
+
+
+def test_pages_are_written_with_entries_of_ones_own(cli: Cli, own: Path, tmp_path: Path) -> None:
+    entry = own / "disk-quota.toml"
+    entry.write_text(
+        re.sub(r"(?m)^title = .*", 'title = "Our quota"', entry.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    assert cli("catalog", "site", "--output", tmp_path / "site", "--catalog", own).exit_code == 0
+    assert "<h1>Our quota</h1>" in (tmp_path / "site" / "entry" / "disk-quota.html").read_text(encoding="utf-8")
+
+
+def test_the_environment_names_folders_of_entries(
+    cli: Cli, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = own / "disk-quota.toml"
+    entry.write_text(
+        re.sub(r"(?m)^title = .*", 'title = "Our quota"', entry.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    (tmp_path / "second").mkdir()
+    monkeypatch.setenv("FIRSTFAULT_CATALOG", f"{own}{os.pathsep}{tmp_path / 'second'}")
+    assert "Our quota" in cli("explain", "disk-quota").stdout
+    assert "Our quota" not in cli("explain", "disk-quota", "--catalog", tmp_path / "second").stdout
+    monkeypatch.setenv("FIRSTFAULT_CATALOG", str(tmp_path / "none"))
+    assert cli("explain", "disk-quota").exit_code == 2

@@ -272,12 +272,16 @@ def _stalled_rank(view: View, signal: Signal) -> int | None:
     return view.names.rank_of_pid(host_of_signal(view, signal), pid) if pid is not None else None
 
 
+_SHORT_STALL_NS = 300 * 1_000_000_000
+"""A stall that lasted longer is felt: by loaders, checkpoints and those who wait for them."""
+
+
 def storage(view: View, window: Window) -> Iterator[Candidate]:
     """File systems that stall or fail, by server or path; no rank is blamed for them."""
     places: dict[tuple[str, str], list[Signal]] = defaultdict(list)
-    mended = _mended(view)
+    recoveries = _recoveries(view)
     for signal in view.signals:
-        if signal.line < mended.get((signal.source.path, signal.captures.get("server", "-")), 0):
+        if _recovered(view, signal, recoveries):
             continue
         own = signal.event is Event.IO_ERROR and signal.rank is None
         if (usable(signal, Event.IO_STALL) or (own and usable(signal, Event.IO_ERROR))) and not window.stale(signal):
@@ -302,14 +306,23 @@ def storage(view: View, window: Window) -> Iterator[Candidate]:
         )
 
 
-def _mended(view: View) -> dict[tuple[str, str], int]:
-    """The last line of each source that says that a server answers again."""
-    last: dict[tuple[str, str], int] = {}
+def _recoveries(view: View) -> dict[tuple[str, str], list[Signal]]:
+    """Of each source, the lines that say that a server answers again, in their order."""
+    found: dict[tuple[str, str], list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if signal.event is Event.IO_STALL and signal.text.rstrip().endswith(" OK"):
-            key = (signal.source.path, signal.captures.get("server", ""))
-            last[key] = max(last.get(key, 0), signal.line)
-    return last
+        if signal.event is Event.RECOVERED:
+            found[signal.source.path, signal.captures.get("server", "")].append(signal)
+    return {key: sorted(signals, key=lambda one: one.line) for key, signals in found.items()}
+
+
+def _recovered(view: View, signal: Signal, recoveries: Mapping[tuple[str, str], list[Signal]]) -> bool:
+    """Whether the server of a stall answered again, and soon where both times are known."""
+    later = recoveries.get((signal.source.path, signal.captures.get("server", "-")), ())
+    again = next((one for one in later if one.line > signal.line), None)
+    if again is None:
+        return False
+    lost, back = view.times.of(signal), view.times.of(again)
+    return lost is None or back is None or back.ns - lost.ns <= _SHORT_STALL_NS
 
 
 def _with_waiters(view: View, places: Mapping[tuple[str, str], list[Signal]]) -> dict[tuple[str, str], list[Signal]]:

@@ -23,10 +23,18 @@ METRIC = "firstfault_log_matches_total"
 _ROLES = (Role.INITIATING, Role.AMBIGUOUS)
 
 
-def export(catalog: Catalog, form: str, roles: Iterable[Role] = _ROLES) -> str:
-    """The patterns of all entries with these roles in one of the forms of `FORMS`."""
-    wanted = frozenset(roles)
-    return FORMS[form]([entry for entry in catalog.entries.values() if entry.role in wanted and _strong(entry)])
+def export(catalog: Catalog, form: str, roles: Iterable[Role] = _ROLES, only: Iterable[str] | None = None) -> str:
+    """The patterns in one of the forms of `FORMS`: of entries with these roles, `only` of some entries and classes.
+
+    An entry that is named itself is taken whatever its role.
+    """
+    chosen, wanted = frozenset(only or ()), frozenset(roles)
+    entries = [
+        entry
+        for entry in catalog.entries.values()
+        if entry.id in chosen or (entry.role in wanted and (not chosen or entry.cls in chosen))
+    ]
+    return FORMS[form]([entry for entry in entries if _strong(entry)])
 
 
 def without_captures(pattern: str) -> str:

@@ -64,6 +64,7 @@ class Event(StrEnum):
     LINK_FAULT = "link-fault"  # a port, link or adapter of this host failed
     IO_STALL = "io-stall"  # a file system does not answer
     IO_ERROR = "io-error"  # a file system or object store answered with an error
+    RECOVERED = "recovered"  # a file system or server answers again (captures: the same server as its loss)
     SLOW = "slow"  # a rank, device or host is slower than the others
     # facts
     IDENTITY = "identity"  # who is who

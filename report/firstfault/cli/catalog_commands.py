@@ -1,4 +1,4 @@
-"""`firstfault catalog`: list, search, show, check and test entries, those of a folder of one's own included."""
+"""`firstfault catalog`: list, search, show, check, test and export entries, those of a folder of one's own included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from firstfault.catalog import Catalog
 
 catalog_app = typer.Typer(
-    help="What firstfault knows about failures: list, search, show, check and test entries.",
+    help="What firstfault knows about failures: list, search, show, check, test and export entries.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -139,3 +139,46 @@ def try_entries(
         say(f"{len(entries)} entries, {failed} with a failed example")
         if failed:
             raise typer.Exit(int(Status.FAILED))
+
+
+@catalog_app.command("export")
+def export_(
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="grep|ripgrep|loki|prometheus-rule|vector",
+            help="What takes the patterns.",
+            show_default=False,
+        ),
+    ],
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Entries or classes; all that may start a failure by default."),
+    ] = None,
+    catalog_dirs: CatalogDirs = None,
+) -> None:
+    """Print the patterns in a form that monitoring takes."""
+    with errors_in_words():
+        from firstfault.catalog.export import FORMS, export
+
+        if form not in FORMS:
+            raise CommandError(f"--format {form}: choose one of {', '.join(sorted(FORMS))}", Status.USAGE)
+        catalog = _catalog(catalog_dirs)
+        unknown = [name for name in ids or () if name not in catalog.entries and name not in catalog.classes]
+        if unknown:
+            raise CommandError(f"{', '.join(unknown)}: no such entry or class", Status.USAGE)
+        sys.stdout.write(export(catalog, form, only=ids))
+
+
+@catalog_app.command("site")
+def site_(
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder to write to.", show_default=False)],
+    catalog_dirs: CatalogDirs = None,
+) -> None:
+    """Write the catalog as pages to read: one an entry and a class, with a search that needs no server."""
+    with errors_in_words():
+        from firstfault.catalog.site import write_site
+
+        count = write_site(_catalog(catalog_dirs), output)
+        say(f"{count} pages in {output}; begin with {output / 'index.html'}")

@@ -70,7 +70,12 @@ KeepText = Annotated[
 ]
 CatalogDirs = Annotated[
     list[Path] | None,
-    typer.Option("--catalog", metavar="DIR", help="Folder of catalog entries of your own; may be repeated."),
+    typer.Option(
+        "--catalog",
+        metavar="DIR",
+        envvar="FIRSTFAULT_CATALOG",
+        help="Folder of catalog entries of your own; may be repeated. By default those of $FIRSTFAULT_CATALOG.",
+    ),
 ]
 
 
