@@ -13,8 +13,14 @@ import pytest
 from firstfault.catalog import Catalog
 from firstfault.ingest import ingest
 
-OF_RECORDS = {"dcp-exception", "python-traceback", "ray-task-wrapper", "sglang-scheduler-exception"}
-"""What tracebacks say counts once for the record, and step times are kept as progress."""
+OF_RECORDS = {
+    "dcp-exception",
+    "elastic-child-failed",
+    "python-traceback",
+    "ray-task-wrapper",
+    "sglang-scheduler-exception",
+}
+"""What tracebacks and failure tables say counts once for the record, and step times are kept as progress."""
 KEPT_ELSEWHERE = OF_RECORDS | {"straggler-steptime"}
 
 Write = Callable[[str], str]
@@ -36,20 +42,24 @@ def _json_c(text: str) -> str:
     "write", [str, _docker(json.dumps), _docker(_go), _docker(_json_c)], ids=["bare", "python", "go", "json-c"]
 )
 def test_every_example_is_found_in_a_log(write: Write, catalog: Catalog, tmp_path: Path) -> None:
-    examples = [
-        (entry.id, one.line) for entry in catalog.entries.values() for one in entry.match if "\n" not in one.line
-    ]
-    log = tmp_path / "logs" / "node.log"
-    log.parent.mkdir()
-    log.write_text("".join(f"{write(line)}\n" for _, line in examples), encoding="utf-8")
-    ingest([log.parent], tmp_path / "timeline.duckdb")
-    found: dict[int, set[str]] = defaultdict(set)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    examples = {
+        entry.id: [one.line for one in entry.match if "\n" not in one.line] for entry in catalog.entries.values()
+    }
+    for entry, lines in examples.items():
+        (logs / f"{entry}.log").write_text("".join(f"{write(line)}\n" for line in lines), encoding="utf-8")
+    ingest([logs], tmp_path / "timeline.duckdb")
+    found: dict[tuple[str, int], set[str]] = defaultdict(set)
     with duckdb.connect(str(tmp_path / "timeline.duckdb"), read_only=True) as con:
-        for line, entry in con.execute("SELECT line, entry FROM signals WHERE entry IS NOT NULL").fetchall():
-            found[line].add(entry)
+        for path, line, entry in con.execute(
+            "SELECT path, line, entry FROM signals WHERE entry IS NOT NULL"
+        ).fetchall():
+            found[Path(path).stem, line].add(entry)
     missed = [
         f"{entry}: {line}"
-        for at, (entry, line) in enumerate(examples, 1)
-        if entry not in found[at] and entry not in KEPT_ELSEWHERE
+        for entry, lines in examples.items()
+        for at, line in enumerate(lines, 1)
+        if entry not in found[entry, at] and entry not in KEPT_ELSEWHERE
     ]
     assert missed == []
