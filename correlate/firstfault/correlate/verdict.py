@@ -251,7 +251,8 @@ def reasons(candidate: Candidate) -> tuple[str, ...]:
 
 def place_words(candidate: Candidate) -> str:
     """A place in words: 'rank 3 (gpu-a01)', 'host gpu-b02', 'the whole job'."""
-    host = ", ".join(candidate.hosts)
+    more = f" and {len(candidate.hosts) - 4} more" if len(candidate.hosts) > 5 else ""
+    host = ", ".join(candidate.hosts[: 4 if more else 5]) + more
     if candidate.ranks:
         ranks = rank_ranges(candidate.ranks)
         return f"rank{'s' if len(candidate.ranks) > 1 else ''} {ranks}{f' ({host})' if host else ''}"

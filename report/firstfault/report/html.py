@@ -32,6 +32,7 @@ from firstfault.report.words import (
     ranks_words,
     says_again,
     short,
+    suspect_words,
     time_words,
     verdict_words,
     witnesses,
@@ -230,7 +231,7 @@ def _hypotheses(one: Diagnosis) -> Iterator[str]:
         return
     yield from _list(
         f"{candidate.confidence:.2f} <code>{_text(candidate.cls)}</code>, "
-        + _text(ranks_words(candidate.ranks) if candidate.ranks else ", ".join(candidate.hosts) or "no single place")
+        + _text(suspect_words(candidate))
         + "".join(f"<br>for: {_text(reason)}" for reason in candidate.for_)
         + "".join(f"<br>against: {_text(reason)}" for reason in candidate.against)
         for candidate in one.hypotheses

@@ -18,9 +18,9 @@ from firstfault.report.words import (
     number_ranges,
     one_sentence,
     place_words,
-    ranks_words,
     says_again,
     short,
+    suspect_words,
     time_words,
     verdict_words,
     witnesses,
@@ -145,8 +145,7 @@ def _doubt(one: Diagnosis) -> Iterator[str]:
     if one.hypotheses and one.verdict is not Verdict.NO_FAILURE:
         yield from _title("Hypotheses")
         for candidate in one.hypotheses[:6]:
-            where = ranks_words(candidate.ranks) if candidate.ranks else ", ".join(candidate.hosts) or "no single place"
-            yield f"- {candidate.confidence:.2f} {code(candidate.cls)}, {words(where)}"
+            yield f"- {candidate.confidence:.2f} {code(candidate.cls)}, {words(suspect_words(candidate))}"
             yield from (f"  - for: {words(reason)}" for reason in candidate.for_)
             yield from (f"  - against: {words(reason)}" for reason in candidate.against)
         yield ""

@@ -25,6 +25,7 @@ from firstfault.report.words import (
     place_words,
     ranks_words,
     says_again,
+    suspect_words,
     time_words,
     verdict_words,
     witnesses,
@@ -138,7 +139,7 @@ class _Page:
 
     def _candidates(self) -> Iterator[Line]:
         for number, one in enumerate(self.one.hypotheses[:4]):
-            where = ranks_words(one.ranks) if one.ranks else ", ".join(map(clean, one.hosts)) or "no single place"
+            where = suspect_words(one)
             label = "suspects" if number == 0 else ""
             yield from self._row(label, f"{one.confidence:.2f}  {one.cls}, {where}")
             for word, reasons in (("for", one.for_), ("against", one.against)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from firstfault.correlate.diagnosis import Clock, CollateralGroup, Diagnosis, Evidence, Place, Verdict
+from firstfault.correlate.diagnosis import Clock, CollateralGroup, Diagnosis, Evidence, Hypothesis, Place, Verdict
 
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
@@ -80,6 +80,14 @@ _OUTSIDE = {
     "storage": "the storage",
     "launcher": "the launcher",
 }
+
+
+def suspect_words(one: Hypothesis) -> str:
+    """Where a candidate lies: 'ranks 0-7', 'n1, n2', 'no single place'."""
+    if one.ranks:
+        return short(ranks_words(one.ranks), 200)
+    more = f" and {len(one.hosts) - 4} more" if len(one.hosts) > 5 else ""
+    return ", ".join(map(clean, one.hosts[: 4 if more else 5])) + more or "no single place"
 
 
 def verdict_words(diagnosis: Diagnosis) -> str:
