@@ -21,8 +21,8 @@ def lines(follower: Follower) -> list[tuple[str, int, str]]:
 
 
 def settled(follower: Follower) -> list[tuple[str, int, str]]:
-    """What came in at the next look that also looks for new files."""
-    return [*lines(follower), *lines(follower)]
+    """What came in up to the next look that also looks for new files."""
+    return [one for _ in range(3) for one in lines(follower)]
 
 
 def append(path: Path, text: str) -> None:

@@ -49,7 +49,7 @@ def test_a_traceback_is_one_sign_at_its_last_line_however_it_comes_in(reader: Lo
     for line in [HEALTHY.format(2, 7), *TRACEBACK.splitlines(keepends=True)]:
         with log.open("a") as file:
             file.write(line)
-        for _ in range(2):
+        for _ in range(3):
             signs += reader.read(follower.look(), now).signs
         now += 0.1
     signs += reader.read([], now).signs

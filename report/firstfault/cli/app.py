@@ -50,8 +50,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(catalog_app, name="catalog")
-add_live_commands(app)
-app.command()(bundle)
 
 
 @app.command()
@@ -218,6 +216,7 @@ app.command()(sql)
 app.command()(export)
 app.command()(verify)
 app.command()(compare)
+app.command()(bundle)
 
 
 @app.command()
@@ -256,6 +255,9 @@ def demo(
             database = Path(folder) / "timeline.duckdb"
             read_logs([str(logs)], database, IngestOptions(), True)
             show(judge(database), chosen)
+
+
+add_live_commands(app)
 
 
 @app.command()
