@@ -105,6 +105,10 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
         moment=earliest(view, signals),
     )
+    if all(_only_warned(signal) for signal in signals) and not witnessed:
+        candidate.rule = "own-error-ambiguous"
+        candidate.base = BASE["own-error-ambiguous"] - 0.6
+        candidate.against.append("the program reports it as a warning, so it went on")
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
     for state, signal in found:
@@ -112,6 +116,13 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
     return place(view, spread(view, candidate))
+
+
+def _only_warned(signal: Signal) -> bool:
+    """Whether a program's own logger reports an error in one line below the level of an error: it was handled."""
+    return signal.level in ("DEBUG", "INFO", "NOTICE", "WARN") and signal.event in (Event.EXCEPTION, Event.IO_ERROR) and (
+        signal.first_line == signal.last_line
+    )
 
 
 def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import log2
 
-from firstfault.catalog.model import Event
+from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.collectives import WORLD, Collective
 from firstfault.correlate.exits import Exit
@@ -117,6 +117,36 @@ def odd_operations(view: View) -> Iterator[Candidate]:
         candidate.for_.append(f"in {one.label} rank {_list(ranks)} called {one.ops[ranks[0]]}, the others {usual}")
         yield candidate
     yield from _fingerprints(view)
+    yield from _raised_desync(view)
+
+
+def _raised_desync(view: View) -> Iterator[Candidate]:
+    """A library that found two calls of different sizes: it says that they differ, not which of the two is the odd
+    one.
+    """
+    raised = [
+        signal
+        for signal in view.signals
+        if signal.event is Event.DESYNC
+        and signal.role is Role.INITIATING
+        and not signal.weak
+        and signal.rank is not None
+        and "CollectiveFingerPrint" not in signal.text
+    ]
+    if not raised:
+        return
+    ranks = sorted({signal.rank for signal in raised if signal.rank is not None})
+    candidate = _absentees(view, "raised-desync", (), BASE["raised-desync"], "collective-desync")
+    candidate.entry = raised[0].entry
+    candidate.component = "job"
+    candidate.moment = min((moment for one in raised if (moment := view.times.of(one)) is not None), default=None)
+    candidate.signals = [(signal, "its call does not fit what its peer sent") for signal in raised[:4]]
+    candidate.for_.append(f"rank {_list(tuple(ranks))} received what does not fit its call")
+    candidate.missing = (
+        f"which collective each rank was in (py-spy stacks or flight-recorder dumps); rank {ranks[0]} and the rank "
+        "that sends to it called different ones"
+    )
+    yield candidate
 
 
 def _fingerprints(view: View) -> Iterator[Candidate]:
@@ -212,6 +242,7 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
         for end in state.exits[:1]:
             candidate.support(end.signal, "it was still there when its launcher ended it")
     _died_unnamed(view, candidate)
+    _somebody_left_first(view, candidate)
     for one in view.collectives:
         for rank, signal in sorted(one.waiters.items())[:2]:
             candidate.support(signal, f"rank {rank} waits in {one.label}")
@@ -248,6 +279,19 @@ def _died_unnamed(view: View, candidate: Candidate) -> None:
     candidate.entry = "process-sigkill" if one.died_by == 9 else "process-segfault"
     candidate.base = BASE["killed-by-signal"] + 0.6
     candidate.signals.insert(0, (one.signal, f"its launcher saw a child of {one.host} die by signal {one.died_by}"))
+
+
+def _somebody_left_first(view: View, candidate: Candidate) -> None:
+    """A rank that ended by itself and had lost nobody is what the others wait for, rather than one that just stands
+    still.
+    """
+    for state in view.states.values():
+        lost = any(one.event in (Event.PEER_LOSS, Event.COLL_TIMEOUT, Event.STORE_LOST) for one in state.derived)
+        by_itself = any(one.code not in (None, 0) and not one.killed for one in state.exits)
+        if state.rank not in candidate.ranks and by_itself and not lost:
+            candidate.base -= 1.5
+            candidate.against.append(f"rank {state.rank} ended by itself and had lost nobody before")
+            return
 
 
 def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:

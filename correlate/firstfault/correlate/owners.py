@@ -69,12 +69,14 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
     raised = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_own_error(signal)}
     echoing = {(signal.rank, signal.attempt) for signal in signals if signal.rank is not None and is_echo(signal)}
     open_exits: dict[tuple[str | None, int], set[int]] = defaultdict(set)
+    aborted: dict[tuple[str | None, int], set[int]] = defaultdict(set)
     for one in exits:
-        if one.code is None or one.killed or one.code in (0, -6, -15, -9):
+        if one.code is None or one.killed or one.code in (0, -15, -9):
             continue
         for rank in one.ranks:
             if (rank, one.signal.attempt) not in raised and (rank, one.signal.attempt) not in echoing:
-                open_exits[(names.host_of(rank, one.signal.attempt), one.signal.attempt)].add(rank)
+                into = aborted if one.code == -6 else open_exits
+                into[(names.host_of(rank, one.signal.attempt), one.signal.attempt)].add(rank)
     only_host = _only(names.all_hosts())
     orphans: dict[tuple[str | None, int], list[Signal]] = defaultdict(list)
     for signal in signals:
@@ -85,8 +87,12 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
     for key, lost in orphans.items():
         ranks = sorted(open_exits.get(key, ()))
         tracebacks = [signal for signal in lost if signal.event is not Event.INIT_FAILURE]
+        device = [signal for signal in tracebacks if signal.event in (Event.CUDA_ERROR, Event.NATIVE_CRASH)]
         if len(ranks) == 1:
             given.update({signal.id: ranks[0] for signal in tracebacks})
+        elif not ranks and device and len(aborted.get(key, ())) == 1:
+            # a run-time that meets a fault of its device prints a line without a rank and aborts
+            given.update({signal.id: next(iter(aborted[key])) for signal in device})
         elif ranks and len(tracebacks) % len(ranks) == 0 and len({signal.cls for signal in tracebacks}) == 1:
             each = len(tracebacks) // len(ranks)
             given.update({signal.id: ranks[number // each] for number, signal in enumerate(tracebacks)} if each else {})

@@ -33,7 +33,7 @@ STRUCTURAL = frozenset(
 """Rules that argue from who is missing, not from what somebody says of itself."""
 
 AMBIGUOUS = frozenset(
-    {"own-error-ambiguous", "bare-abort", "unauthored-signal", "unauthored-action", "peer-common-end"}
+    {"own-error-ambiguous", "bare-abort", "unauthored-signal", "unauthored-action", "peer-common-end", "raised-desync"}
 )
 """Rules whose lines a healthy rank prints too when somebody else fails."""
 

@@ -72,6 +72,10 @@ JOB_NODE_TASK = re.compile(
     r"^[A-Za-z][\w.]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.](?P<node>\d{1,5})[-_.](?P<task>\d{1,7})"
     r"\.(?:out|err|log|txt)$"
 )
+JOB_NODE = re.compile(
+    r"^[A-Za-z][\w.-]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.]node[-_]?(?P<node>\d{1,5})\.(?:out|err|log|txt)$"
+)
+"""`%x-%j-node%n.log`: Slurm puts the number of the node within the job there."""
 INDEXED = re.compile(r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
 DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>\d{1,3})(?:\.\w+)?$", re.I)
 """A device or a local number; PaddlePaddle calls its files so."""
@@ -226,6 +230,10 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
         text["jobid"] = match["job"]
         found["node_rank"], found["task"] = int(match["node"]), int(match["task"])
         return
+    if "pod" not in text and (match := JOB_NODE.match(base)):
+        text["jobid"] = match["job"]
+        found["node_rank"] = int(match["node"])
+        return
     if match := NCCL_FILE.match(base) or INSPECTOR_FILE.match(base):
         hosts.append(match["host"])
         found["pid"] = int(match["pid"])
@@ -255,7 +263,7 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
 
 def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> Iterable[str]:
     """Names in the path that may be hosts: what the stem of the file leaves, then the folders from the inside out."""
-    plain = not any(one.match(base) for one in (SLURM_JOB, SUBMITIT, SLURM_TASK, JOB_TASK, JOB_NODE_TASK))
+    plain = not any(one.match(base) for one in (SLURM_JOB, SUBMITIT, SLURM_TASK, JOB_TASK, JOB_NODE_TASK, JOB_NODE))
     if not pod and plain:
         stem = ADDRESS.sub("", stem_of(base))
         for _, pattern in NUMBERED if ranked else ():

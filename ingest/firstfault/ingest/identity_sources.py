@@ -174,6 +174,9 @@ class SourceHosts:
         if host is None and not lines and not stated and shown is not None:
             return shown
         if host is None and not lines and not stated:
+            table = single(listed)
+            if pod is None and table is not None and not sure and (meant or seen.claims[s].node_rank is not None):
+                return table  # a file of one node, and the table of its own launcher
             if pod is None and meant is not None and not sure:
                 self.guessed[s] = meant
             return pod or meant or seen.names.short(seen.claims[s].address)
