@@ -105,6 +105,7 @@ class View:
     groups: dict[str, Group]
     collectives: list[Collective]
     later_steps: dict[int, tuple[int, int]]
+    step_times: list[int] = field(default_factory=list)
     last_progress: Moment | None = None
     first_echo: Moment | None = None
 

@@ -30,7 +30,7 @@ from firstfault.correlate.from_machines import (
     storage,
 )
 from firstfault.correlate.from_ranks import own_errors, reported_ends
-from firstfault.correlate.from_timings import measured_stragglers, slow_places
+from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
 from firstfault.correlate.from_waits import (
     absent_by_counters,
     mute_ranks,
@@ -46,9 +46,11 @@ from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weig
 from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.names import Names
+from firstfault.correlate.odd_values import place
 from firstfault.correlate.owners import owned
 from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
 from firstfault.correlate.states import build_states
+from firstfault.correlate.survival import step_times
 from firstfault.correlate.times import Times
 from firstfault.correlate.window import Window
 from firstfault.timeline import open_timeline
@@ -132,7 +134,8 @@ def _attempt(
     scoped = replace(timeline, signals=tuple(mine))
     states = build_states(scoped, names, times, exits, number, steps)
     groups, collectives = read_collectives(mine, states, names)
-    view = View(number, timeline, names, times, mine, states, exits, groups, collectives, steps)
+    passed = step_times(timeline, times, number)
+    view = View(number, timeline, names, times, mine, states, exits, groups, collectives, steps, passed)
     window = Window(timeline, times, states)
     candidates: list[Candidate] = []
     for source in (
@@ -148,7 +151,7 @@ def _attempt(
         unlogged,
         ownerless_errors,
     ):
-        candidates.extend(source(view))
+        candidates.extend(place(view, one) for one in source(view))
     for outside in (
         signalled_launchers,
         common_ends,
@@ -163,6 +166,7 @@ def _attempt(
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
+        candidates.extend(megatron_reports(view))
     usual(candidates)
     done = proof(view)
     ranked = rank(view, candidates)

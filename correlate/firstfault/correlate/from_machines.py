@@ -203,6 +203,9 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
     first = (sure or signals)[0]
     rank, how = _device_rank(view, host, signals)
     ranks = (rank,) if rank is not None else ()
+    telling = tuple(sorted({one.rank for one in signals if one.rank is not None}))
+    if not device and len(telling) > 1:  # not one device: what all of them need
+        ranks, how = telling, f"ranks {telling[0]} to {telling[-1]} themselves report it"
     base = BASE["device-fault"] if ranks else BASE["device-fault-unjoined"]
     if not sure:
         base -= 1.2
@@ -221,7 +224,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
     )
     if how:
         candidate.for_.append(how)
-    if rank is not None:
+    if len(ranks) == 1 and rank is not None:
         if _suffers(view, rank):
             candidate.for_.append(f"rank {rank} shows it: an error of its own, silence or a sudden end")
             for one in view.states[rank].own[:2] if rank in view.states else ():
@@ -396,7 +399,7 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
     """Nodes that a scheduler, a platform or their own kernel declares lost."""
     hosts: dict[str, list[Signal]] = defaultdict(list)
     for signal in view.signals:
-        if not usable(signal, Event.NODE_LOST) or window.stale(signal):
+        if not usable(signal, Event.NODE_LOST) or window.stale(signal) or _before_the_run(view, signal):
             continue
         host = host_of_signal(view, signal)
         for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
@@ -420,6 +423,18 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
             signals=[(one, "the platform's word on this node") for one in signals[:6]],
             moment=earliest(view, signals),
         )
+
+
+def _before_the_run(view: View, signal: Signal) -> bool:
+    """Whether a node went down and came back before its ranks printed their first line, by the node's own clock."""
+    host = host_of_signal(view, signal)
+    starts = [
+        extent.first_ns
+        for state in view.states.values()
+        for extent in state.extents
+        if extent.first_ns is not None and state.host == host and extent.source.clock == signal.source.clock
+    ]
+    return signal.stamp_ns is not None and bool(starts) and signal.stamp_ns < min(starts)
 
 
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal
-from firstfault.correlate.odd_versions import place
 from firstfault.correlate.states import RankState, is_echo, is_own_error
 
 _REACH = frozenset(
@@ -115,14 +114,13 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         for other in state.own:
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
-    return place(view, spread(view, candidate))
+    return spread(view, candidate)
 
 
 def _only_warned(signal: Signal) -> bool:
     """Whether a program's own logger reports an error in one line below the level of an error: it was handled."""
-    return signal.level in ("DEBUG", "INFO", "NOTICE", "WARN") and signal.event in (Event.EXCEPTION, Event.IO_ERROR) and (
-        signal.first_line == signal.last_line
-    )
+    raised = signal.event in (Event.EXCEPTION, Event.IO_ERROR)
+    return raised and signal.level in ("DEBUG", "INFO", "NOTICE", "WARN") and signal.first_line == signal.last_line
 
 
 def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:

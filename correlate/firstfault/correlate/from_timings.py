@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -12,8 +13,12 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal
-from firstfault.correlate.timings import Slow, stragglers
+from firstfault.correlate.timings import RATIO, Slow, stragglers
 from firstfault.correlate.window import Window
+
+_THROUGHPUT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(?:TF)?/(\d{1,7})\b")
+_NAMED = re.compile(r"\brank=(\d{1,7})\b")
+_REPORTS = 2
 
 
 def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:
@@ -44,9 +49,85 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
         return
 
 
+def megatron_reports(view: View) -> Iterator[Candidate]:
+    """Ranks that Megatron's straggler detector finds far below the fastest, in each of its last reports.
+
+    Some rank is always the slowest; only a gap that stays with the same ranks is a straggler.
+    """
+    fastest = [_throughputs(one, "MxEtpt/Rnk: ") for one in view.signals if one.fact == "slow-megatron-extremes"]
+    reports = [one for one in view.signals if one.fact == "slow-megatron-bottom"] or [
+        one for one in view.signals if one.fact == "slow-megatron-extremes"
+    ]
+    reports.sort(key=lambda one: one.place)
+    tops = [max(values.values()) for values in fastest if values]
+    if not tops or len(reports) < _REPORTS:
+        return
+    below = [
+        {rank for rank, value in _throughputs(one, ": ").items() if value * RATIO < max(tops)}
+        if one.fact == "slow-megatron-bottom"
+        else {rank for rank, value in _throughputs(one, "MnEtpt/Rnk: ").items() if value * RATIO < max(tops)}
+        for one in reports
+    ]
+    last = below[-_REPORTS:]
+    ranks = set.intersection(*last) if reports[-1].fact == "slow-megatron-bottom" else set.union(*last)
+    if not ranks or not all(last):
+        return
+    numbers = tuple(sorted(ranks))
+    host = view.names.host_of(numbers[0], view.attempt)
+    of_host = set(view.names.ranks_of_host(host, view.attempt)) if host else set()
+    if len(numbers) > 1 and not ranks <= of_host:
+        return
+    since = next(i for i in range(len(below)) if all(one & ranks for one in below[i:]))
+    yield Candidate(
+        rule="straggler",
+        cls="straggler",
+        entry="straggler-report",
+        component="rank" if len(numbers) == 1 else "host",
+        ranks=numbers,
+        hosts=view.names.rank_hosts(numbers, view.attempt),
+        base=BASE["straggler"] + 0.4,
+        signals=[(one, "these ranks fall far behind the fastest") for one in reports[since : since + 4]],
+        moment=earliest(view, reports[since : since + 1]),
+        for_=[f"{len(reports) - since} reports in a row show them below {1 / RATIO:.0%} of the fastest rank"],
+    )
+
+
+def _throughputs(signal: Signal, behind: str) -> dict[int, float]:
+    """Throughput of each rank that a report lists, `377.00/37` and `373.19TF/33`, by rank."""
+    text = signal.text.partition(behind)[2]
+    found = {}
+    for value, rank in _THROUGHPUT.findall(text if signal.fact == "slow-megatron-bottom" else text.split("|")[0]):
+        found[int(rank)] = float(value)
+    return found
+
+
+def _last_reported(
+    view: View,
+    reported: dict[tuple[int, ...], list[Signal]],
+    places: dict[tuple[str | None, int | None], list[Signal]],
+) -> Candidate:
+    """The ranks that a detector names in its last report; what a later report does not repeat has passed."""
+    ranks, signals = max(reported.items(), key=lambda item: (max(one.place for one in item[1]), item[0]))
+    for key, listed in sorted(places.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
+        if key[1] is None and listed[0].entry == signals[0].entry:
+            signals = [*signals, *places.pop(key)]
+    return Candidate(
+        rule="straggler",
+        cls=signals[0].cls or "straggler",
+        entry=signals[0].entry,
+        component="rank",
+        ranks=ranks,
+        hosts=view.names.rank_hosts(ranks, view.attempt),
+        base=BASE["straggler"],
+        signals=[(one, "a detector's last report") for one in signals[:6]],
+        moment=earliest(view, signals),
+    )
+
+
 def slow_places(view: View, window: Window) -> Iterator[Candidate]:
     """Devices and ranks that are measured slower than the others."""
     places: dict[tuple[str | None, int | None], list[Signal]] = defaultdict(list)
+    reported: dict[tuple[int, ...], list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if usable(signal, Event.SLOW) and not window.stale(signal):
             host = host_of_signal(view, signal)
@@ -54,7 +135,13 @@ def slow_places(view: View, window: Window) -> Iterator[Candidate]:
             gpu = signal.number("gpu")
             if rank is None and gpu is not None and host is not None:
                 rank = view.names.rank_of_gpu(host, gpu)
-            places[(host, rank)].append(signal)
+            named = tuple(sorted({int(number) for number in _NAMED.findall(signal.captures.get("ranks", ""))}))
+            if named:
+                reported[named].append(signal)
+            else:
+                places[(host, rank)].append(signal)
+    if reported:
+        yield _last_reported(view, reported, places)
     for (host, rank), signals in sorted(places.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
         ranks = (rank,) if rank is not None else ()
         yield Candidate(

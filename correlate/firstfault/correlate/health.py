@@ -12,6 +12,7 @@ from firstfault.correlate.model import Signal
 from firstfault.correlate.states import RankState
 
 _JOB_WIDE = (
+    "slurm-state",
     "complete-scheduler-slurm-state",
     "complete-scheduler-slurm-exit",
     "complete-scheduler-slurm-mail",
@@ -21,6 +22,10 @@ _JOB_WIDE = (
     "complete-scheduler-pbs",
 )
 """Facts that speak for a whole job; every other one speaks for a node, a container or a rank."""
+
+
+_OF_A_FRAMEWORK = ("complete-rank-huggingface", "complete-rank-megatron", "complete-rank-lightning")
+"""Last words of loops that all ranks leave together; one rank prints them for all."""
 
 
 def completions(view: View) -> list[Signal]:
@@ -50,6 +55,9 @@ def proof(view: View) -> list[Signal]:
     logged = view.logged()
     if logged and len(logged) >= world and all(state.completed for state in logged):
         return [state.completed[-1] for state in logged]
+    ended = [signal for signal in found if (signal.fact or "").startswith(_OF_A_FRAMEWORK)]
+    if ended and not any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt):
+        return ended
     steps = {state.last_step for state in logged if state.last_step is not None}
     if by_all_ranks(view) and len(steps) <= 1 and len(logged) >= world:
         return [signal for state in logged for signal in state.completed[-1:]]
@@ -67,6 +75,8 @@ def outlives(view: View, done: list[Signal]) -> bool:
     ends = [one for one in view.exits if one.signal.attempt == view.attempt and one.code not in (None, 0)]
     if by_all_ranks(view) and not ends and len(view.logged()) >= (view.names.world or 0):
         return True
+    if not ends and any(_step_completed(signal) for signal in done):
+        return True
     if any((signal.fact or "").startswith(_JOB_WIDE) for signal in done):
         return all(_went_on_after(view, state, done) for state in view.states.values())
     if not ends and _whole_launcher(view, done) and not any(state.own for state in view.states.values()):
@@ -80,6 +90,12 @@ def outlives(view: View, done: list[Signal]) -> bool:
         if not all(_before_end(view, state, signal, done, last) for signal in _failures(state)):
             return False
     return True
+
+
+def _step_completed(signal: Signal) -> bool:
+    """Whether Slurm's record says that a step, so each of its tasks, ended with 0; a batch script may hide its own."""
+    _, dot, step = signal.captures.get("jobid", "").partition(".")
+    return bool(dot) and step.isdigit() and signal.captures.get("state") == "COMPLETED"
 
 
 def _failures(state: RankState) -> list[Signal]:

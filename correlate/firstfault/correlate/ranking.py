@@ -8,6 +8,7 @@ ordered.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import exp
 
@@ -38,6 +39,8 @@ AMBIGUOUS = frozenset(
 """Rules whose lines a healthy rank prints too when somebody else fails."""
 
 _SECOND = 1_000_000_000
+_OUTSIDE = frozenset({"io-stall", "link-fault", "device-fault", "oom-kill", "node-lost"})
+_MANY_STEPS = 10
 CONCLUSIVE = 2.7
 """Evidence of this worth may explain others away."""
 
@@ -101,6 +104,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         and known.cls == other.cls
     ):
         return set(other.hosts) <= set(known.hosts)
+    if other.rule == "authored-action" and not other.ranks and not other.hosts and known.cls == other.cls:
+        return known.rule in ("authored-action", "node-lost") and bool(known.hosts)  # the same act, without a place
     if known.common or other.common:
         return known.common and other.common and known.cls == other.cls
     if known.ranks and set(other.ranks) == set(known.ranks):
@@ -120,6 +125,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         return True
     if not known.ranks and not other.ranks and known.cls == other.cls:
         return known.hosts == other.hosts or (not known.common and set(other.hosts) <= set(known.hosts))
+    if known.ranks and other.rule == "io-stall" and not other.ranks and other.hosts and known.cls == other.cls:
+        return set(other.hosts) <= set(known.hosts)
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
         return known.cls == other.cls
@@ -137,6 +144,7 @@ def rank(view: View, candidates: list[Candidate]) -> Ranked:
         _demote_waiting(view, one, refusals)
         _demote_late(one, begun, refusals)
         _demote_waiter(view, one, merged, refusals)
+        _demote_outlived(view, one, refusals)
     explained: list[Candidate] = []
     for effect in sorted(merged, key=lambda one: one.key()):
         causes = [cause for cause in merged if cause is not effect and explains(view, cause, effect)]
@@ -201,6 +209,22 @@ def _demote_waiter(view: View, one: Candidate, every: list[Candidate], refusals:
             one.against.append("it went on to wait in a collective like the others")
             refusals.append(f"{one.cls} on rank {one.ranks[0]}: it went on to wait like the others")
             return
+
+
+def _demote_outlived(view: View, one: Candidate, refusals: list[str]) -> None:
+    """What a machine reports, and the job then took many more steps, was no failure of the job."""
+    if one.rule not in _OUTSIDE or one.cls == "gpu-thermal-or-power":  # that slows a job, which goes on
+        return
+    moments = [view.times.of(signal) if signal.own_stamp else None for signal, _ in one.signals]
+    known = [moment for moment in moments if moment is not None]
+    if not known or len(known) < len(moments):
+        return
+    last = max(moment.end_ns for moment in known)
+    later = len(view.step_times) - bisect_right(view.step_times, last + 60 * _SECOND)
+    if later >= _MANY_STEPS:
+        one.base -= 2.0
+        one.against.append(f"the job went on for {later} steps that its logs show after it")
+        refusals.append(f"{one.cls}: the job went on after it")
 
 
 def _demote_late(one: Candidate, begun: Moment | None, refusals: list[str]) -> None:

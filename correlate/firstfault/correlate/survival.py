@@ -19,6 +19,18 @@ _STEPS = 3
 """A dead rank lets the others finish the steps that are under way, not three more."""
 
 
+def step_times(timeline: Timeline, times: Times, attempt: int) -> list[int]:
+    """When the job, by whichever rank came first, reached each of its steps: aligned nanoseconds, in order."""
+    first: dict[str, int] = {}
+    for mark in timeline.marks:
+        placed = times.alignment.place(mark.clock, mark.stamp_ns) if mark.attempt == attempt else None
+        if placed is None and mark.clock == times.reference:
+            placed = (mark.stamp_ns, 0.0)
+        if placed is not None:
+            first[mark.key] = min(first.get(mark.key, placed[0]), placed[0])
+    return sorted(first.values())
+
+
 class Survival:
     """What shows, in one attempt, that a rank went on."""
 
@@ -41,12 +53,7 @@ class Survival:
                 self._done[key] = max(self._done.get(key, 0), signal.line)
             elif signal.event is Event.COLL_TIMEOUT and signal.own_stamp and "elapsed_ms" in signal.captures:
                 self._waits[signal.rank].append(signal)
-        first: dict[str, int] = {}
-        for mark in timeline.marks:
-            placed = times.alignment.place(mark.clock, mark.stamp_ns) if mark.attempt == attempt else None
-            if placed is not None:
-                first[mark.key] = min(first.get(mark.key, placed[0]), placed[0])
-        self._steps = sorted(first.values())
+        self._steps = step_times(timeline, times, attempt)
 
     def of(self, signal: Signal, rank: int) -> bool:
         """Whether the rank lived on after an error.

@@ -25,7 +25,7 @@ _WAITING = re.compile(r"comm|wait|reduce|gather|sync|barrier|nccl|recv|exposed",
 _WHOLE = re.compile(r"total|step|iter|elapsed|time per|batch_time|eta|remaining|epoch", re.IGNORECASE)
 _UNITS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0}
 _LINES_A_RANK = 240
-_RATIO = 1.25
+RATIO = 1.25
 
 Timed = tuple[int, int, dict[str, float], str]
 """A line with timings: source, line, name -> seconds, text."""
@@ -126,7 +126,7 @@ def stragglers(con: duckdb.DuckDBPyConnection, sources: dict[int, Source], attem
     for name in sorted(name for name in names if not _WAITING.search(name) and not _WHOLE.search(name)):
         shown = {rank: values[name] for rank, values in late.items() if name in values}
         usual = median(shown.values())
-        slow = {rank for rank, own in shown.items() if own >= max(0.01, _RATIO * usual)}
+        slow = {rank for rank, own in shown.items() if own >= max(0.01, RATIO * usual)}
         others = [own for rank, own in shown.items() if rank not in slow]
         if not slow or len(others) < 2 or 2 * len(slow) > len(shown):
             continue

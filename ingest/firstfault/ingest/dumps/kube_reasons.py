@@ -25,6 +25,12 @@ MEANINGS: Mapping[str, Meaning] = {
     "EvictionThresholdMet": Meaning(Event.SCHED_ACTION, "pod-evicted", "ambiguous", weak=True),
     "Preempted": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),
     "Preempting": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),
+    "Evict": Meaning(Event.SCHED_ACTION, "pod-evicted", "ambiguous"),  # Volcano, for preemption and for reclaiming
+    "EvictedDueToPreempted": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),  # Kueue
+    "SpotInterruption": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),  # aws-node-termination-handler
+    "SpotInterrupted": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),  # Karpenter
+    "TerminatingOnInterruption": Meaning(Event.SCHED_ACTION, "preempted", "initiating"),
+    "ScaleDown": Meaning(Event.SCHED_ACTION, "pod-evicted", "ambiguous"),  # cluster-autoscaler
     "TaintManagerEviction": Meaning(Event.SCHED_ACTION, "pod-evicted", "ambiguous"),
     "NodeShutdown": Meaning(Event.SCHED_ACTION, "pod-evicted", "initiating"),
     "Terminated": Meaning(Event.SCHED_ACTION, "pod-evicted", "ambiguous", weak=True),
@@ -67,6 +73,8 @@ def event_signal(
     meaning = MEANINGS.get(reason)
     if meaning is None:
         return None
+    if reason == "Evict" and ("preempt" in message or "reclaim" in message):
+        meaning = MEANINGS["Preempted"]
     kind = kind.lower()
     captures = {"reason": reason, "text": message, "count": count}
     host = name.rsplit("/", 1)[-1]
