@@ -33,6 +33,7 @@ BASE = {
     "named-absent": 3.6,
     "exit-code": 3.4,
     "nothing-enqueued": 3.4,
+    "elsewhere": 3.4,
     "silent-host": 3.4,
     "killed-by-signal": 3.2,
     "stuck-in-completed": 3.2,

@@ -30,6 +30,7 @@ from firstfault.correlate.from_machines import (
     storage,
 )
 from firstfault.correlate.from_ranks import own_errors, reported_ends
+from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
 from firstfault.correlate.from_waits import (
     absent_by_counters,
@@ -145,6 +146,8 @@ def _attempt(
         odd_operations,
         ran_out_of_data,
         named_absent,
+        stacks_elsewhere,
+        behind_in_ras,
         mute_ranks,
         stuck_in_completed,
         nobody_missing,

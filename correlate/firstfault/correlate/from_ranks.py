@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -16,6 +17,8 @@ _REACH = frozenset(
 """Classes whose lines say that the other end could not be reached: one rank that prints them may be the victim."""
 
 
+_PYTHON_WARNING = re.compile(r"\.py:\d{1,7}: [A-Za-z]{0,60}Warning: ")
+"""What the module `warnings` prints; the program goes on."""
 _WENT_ON = 50
 """Lines that a rank prints after a message that did not end it; an ending takes a traceback or two, not more."""
 
@@ -119,8 +122,11 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
 
 def _only_warned(signal: Signal) -> bool:
     """Whether a program's own logger reports an error in one line below the level of an error: it was handled."""
-    raised = signal.event in (Event.EXCEPTION, Event.IO_ERROR)
-    return raised and signal.level in ("DEBUG", "INFO", "NOTICE", "WARN") and signal.first_line == signal.last_line
+    if signal.event not in (Event.EXCEPTION, Event.IO_ERROR):
+        return False
+    if _PYTHON_WARNING.search(signal.text[:2000]):
+        return True
+    return signal.level in ("DEBUG", "INFO", "NOTICE", "WARN") and signal.first_line == signal.last_line
 
 
 def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:

@@ -75,7 +75,7 @@ def odd_ranks(view: View, fact: str) -> dict[int, tuple[str, Signal]]:
 
 
 def odd_settings(view: View) -> tuple[str, str, list[Signal]] | None:
-    """The one host whose launcher was started with another setting than most: host, setting, lines; None without one."""
+    """The one host whose launcher was started with another setting than most: host, setting, lines."""
     values: dict[str, dict[str, Signal]] = defaultdict(dict)
     for signal in view.timeline.signals:
         if signal.fact == "setting-elastic" and signal.host:

@@ -29,6 +29,7 @@ STRUCTURAL = frozenset(
         "peer-common-end",
         "silent-host",
         "nothing-enqueued",
+        "elsewhere",
     }
 )
 """Rules that argue from who is missing, not from what somebody says of itself."""
@@ -163,10 +164,28 @@ def rank(view: View, candidates: list[Candidate]) -> Ranked:
     weights = [exp(SHARPNESS * one.score) for one in still]
     total = sum(weights) + exp(SHARPNESS * NULL_SCORE)
     chances = tuple(weight / total for weight in weights)
+    if len(still) > 1 and _two_roots(view, still[0], still[1]):
+        refusals.append(f"{still[0].cls} and {still[1].cls}: two failures of their own, and nothing orders them")
+        chances = tuple(min(chance, 0.6) for chance in chances)
     for one in still[:3]:
         if one.base < ANSWERABLE:
             refusals.append(f"{one.rule}: explaining much is not evidence, and by itself it is only a suspicion")
     return Ranked(tuple(still), chances, tuple(explained), tuple(dict.fromkeys(refusals)))
+
+
+_SUFFICIENT = frozenset(
+    {"own-error-witnessed", "oom-kill", "device-fault", "node-lost", "killed-by-signal", "launcher-error", "exit-code"}
+)
+"""Rules whose evidence shows a death of its own, which needs no other one."""
+
+
+def _two_roots(view: View, one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates are each a sufficient failure of their own, and nothing says which was first."""
+    if one.rule not in _SUFFICIENT or other.rule not in _SUFFICIENT or other.base < 3.0:
+        return False
+    if set(one.ranks) & set(other.ranks) or set(one.hosts) & set(other.hosts):
+        return False
+    return before(view, one, other) is None
 
 
 def _bonus(one: Candidate) -> float:
@@ -362,7 +381,8 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         placed = bool(cause.ranks) and not effect.ranks
         return effect.rule in AMBIGUOUS and placed and cause.base >= effect.base + 0.4
     if order is True:
-        return cause.base >= effect.base - 1.5
+        unplaced = cause.rule == "own-error" and not cause.ranks and not cause.common
+        return cause.base >= effect.base - (0.0 if unplaced else 1.5)
     if effect.cls in ("time-limit", "cancelled-by-user") and effect.rule == "authored-action":
         # nobody runs on behind a time limit or a cancellation: what else is seen in the run lies before it
         return cause.rule in ("io-stall", "device-fault", "oom-kill", "node-lost", "link-fault", "own-error-witnessed")

@@ -45,6 +45,7 @@ _ABSENT = {"collective-rank-absent": "A rank never came to the collective that t
 _TITLES: dict[str, dict[str, str]] = {
     "absent": _ABSENT,
     "behind": _ABSENT,
+    "elsewhere": _ABSENT,
     "named-absent": _ABSENT,
     "mute": {"collective-rank-absent": "A rank fell silent while the others waited for it"},
     "silent-host": {"host-down": "A host fell silent with all its ranks while the others waited for them"},
