@@ -43,6 +43,7 @@ BASE = {
     "own-error": 2.8,
     "mute": 2.8,
     "device-fault-unjoined": 2.4,
+    "between": 2.6,
     "raised-desync": 2.4,
     "own-error-ambiguous": 2.3,
     "peer-common-end": 1.8,

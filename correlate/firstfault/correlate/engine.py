@@ -36,6 +36,7 @@ from firstfault.correlate.from_waits import (
     absent_by_counters,
     mute_ranks,
     named_absent,
+    nobody_died,
     nobody_missing,
     odd_operations,
     ran_out_of_data,
@@ -151,6 +152,7 @@ def _attempt(
         mute_ranks,
         stuck_in_completed,
         nobody_missing,
+        nobody_died,
         unlogged,
         ownerless_errors,
     ):

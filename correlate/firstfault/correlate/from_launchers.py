@@ -25,6 +25,8 @@ _LAUNCHER_CLASSES = frozenset(
     }
 )
 
+_AGAIN = 3
+
 
 def ownerless_errors(view: View) -> Iterator[Candidate]:
     """Errors whose rank nothing tells, by kind."""
@@ -40,6 +42,38 @@ def ownerless_errors(view: View) -> Iterator[Candidate]:
         kinds[error_kind(root_error(episode))].append(root_error(episode))
     for _, signals in sorted(kinds.items()):
         yield _from_errors(view, signals)
+    if {cls for cls, _, _ in kinds} <= {"rendezvous-timeout"}:
+        yield from _never_reached(view)
+
+
+def _never_reached(view: View) -> Iterator[Candidate]:
+    """Warnings that a launcher cannot reach the others, again and again, where nothing ever ran and it says no more.
+
+    Once such a warning is harmless; a host that prints little else never came to the rendezvous.
+    """
+    if any(state.extents for state in view.states.values()):
+        return
+    warned: dict[tuple[str, str], list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        host = host_of_signal(view, signal)
+        if signal.weak and signal.event is Event.INIT_FAILURE and signal.cls in _LAUNCHER_CLASSES and host:
+            warned[host, signal.cls or ""].append(signal)
+    if len({host for host, _ in warned}) != 1:
+        return
+    (host, cls), signals = max(warned.items(), key=lambda item: (len(item[1]), item[0]))
+    if len(signals) >= _AGAIN:
+        yield Candidate(
+            rule="own-error-ambiguous",
+            cls=cls,
+            entry=signals[0].entry,
+            component="launcher",
+            ranks=(),
+            hosts=(host,),
+            base=BASE["own-error-ambiguous"],
+            signals=[(one, f"the launcher of {host} warns again and again") for one in signals[:6]],
+            moment=earliest(view, signals),
+            for_=[f"{len(signals)} times, and no rank ever printed a line"],
+        )
 
 
 def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:

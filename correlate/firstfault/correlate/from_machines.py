@@ -202,7 +202,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
     sure = [one for one in signals if one.role is Role.INITIATING]
     first = (sure or signals)[0]
     rank, how = _device_rank(view, host, signals)
-    ranks = (rank,) if rank is not None else ()
+    ranks: tuple[int, ...] = (rank,) if rank is not None else ()
     telling = tuple(sorted({one.rank for one in signals if one.rank is not None}))
     if not device and len(telling) > 1:  # not one device: what all of them need
         ranks, how = telling, f"ranks {telling[0]} to {telling[-1]} themselves report it"

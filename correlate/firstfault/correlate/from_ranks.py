@@ -168,6 +168,12 @@ def spread(view: View, candidate: Candidate) -> Candidate:
         candidate.common = True
         candidate.scope_ranks = candidate.ranks
         candidate.for_.append(f"{len(candidate.ranks)} of {len(logged)} ranks raise it: the cause is common to them")
+        if all(signal.event is Event.HANG for signal, _ in candidate.signals):
+            candidate.base = BASE["fabric"]
+            candidate.missing = (
+                "where the ranks hang: stacks (py-spy) or flight-recorder dumps of all of them, "
+                "and the last enqueued and completed collective of each"
+            )
         if sure:
             candidate.rule, candidate.base = "common-error", max(candidate.base, BASE["common-error"])
         candidate.ranks = ()

@@ -428,6 +428,8 @@ def ran_out_of_data(view: View) -> Iterator[Candidate]:
     suffering = [state for state in others if state.derived or state.secondary or state.killed]
     if not ended or not suffering or len(ended) >= len(view.logged()):
         return
+    if not any(state.progress is not None or state.phases for state in others):
+        return  # who prints nothing of its progress would not say that its data ended
     if any(one.fact == "phase-epoch-end" and _later(one, ended) for state in others for one in state.phases):
         return
     candidate = _absentees(view, "ran-out", tuple(sorted(ended)), BASE["odd-operation"], "uneven-inputs")
@@ -474,6 +476,44 @@ def nobody_missing(view: View) -> Iterator[Candidate]:
                 "(flight-recorder dumps or py-spy of all ranks), and the kernel logs and port counters of the hosts"
             )
             yield candidate
+
+
+def nobody_died(view: View) -> Iterator[Candidate]:
+    """Every rank lost a connection, and none failed by itself: both ends of each lived, so it broke between them.
+
+    Who dies prints no loss of a peer; who waits to a limit may wait for anybody.
+    """
+    states = list(view.states.values())
+    hosts = {state.host for state in states}
+    if len(states) < 2 or None in hosts or len(hosts) < 2 or len(states) < (view.names.world or 0):
+        return
+    lost: list[Signal] = []
+    for state in states:
+        if state.own or state.completed or state.timeouts:
+            return
+        first = next((one for one in state.derived if one.event is Event.PEER_LOSS), None)
+        if first is None or first is not state.derived[0]:
+            return
+        lost.append(first)
+    pairs = {(state.host, _peer_host(view, one)) for state, one in zip(states, lost, strict=True)}
+    if not all(peer is not None and peer != host and (peer, host) in pairs for host, peer in pairs):
+        return
+    fabric = [one for one in lost if one.cls in ("ib-completion-error", "ib-link-failure")]
+    candidate = _absentees(view, "between", (), BASE["between"], "nccl-socket-failure")
+    candidate.cls = (fabric[0].cls if fabric else None) or "nccl-socket-failure"
+    candidate.entry = None
+    candidate.component = "network"
+    candidate.signals = [(signal, f"rank {signal.rank} lost its peer") for signal in lost[:6]]
+    candidate.moment = min((moment for one in lost if (moment := view.times.of(one)) is not None), default=None)
+    candidate.for_.append(f"all {len(states)} ranks lost a connection to another host, and each end outlived it")
+    candidate.missing = "what lies between the hosts: firewall, switch and conntrack logs, and port counters"
+    yield candidate
+
+
+def _peer_host(view: View, signal: Signal) -> str | None:
+    captures = signal.captures
+    peer = captures.get("peer") or captures.get("peer_host") or captures.get("peer_ip")
+    return view.names.host_of_address(peer) if peer else None
 
 
 def unlogged(view: View) -> Iterator[Candidate]:

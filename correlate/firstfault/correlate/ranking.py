@@ -30,6 +30,7 @@ STRUCTURAL = frozenset(
         "silent-host",
         "nothing-enqueued",
         "elsewhere",
+        "between",
     }
 )
 """Rules that argue from who is missing, not from what somebody says of itself."""
@@ -107,6 +108,9 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         return set(other.hosts) <= set(known.hosts)
     if other.rule == "authored-action" and not other.ranks and not other.hosts and known.cls == other.cls:
         return known.rule in ("authored-action", "node-lost") and bool(known.hosts)  # the same act, without a place
+    if known.rule == "device-fault" and len(known.ranks) == 1 and other.common and known.cls == other.cls:
+        # its neighbours feel a broken link, too; the driver names the device
+        return known.ranks[0] in other.scope_ranks and known.hosts == other.hosts
     if known.common or other.common:
         return known.common and other.common and known.cls == other.cls
     if known.ranks and set(other.ranks) == set(known.ranks):

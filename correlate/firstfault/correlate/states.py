@@ -190,13 +190,14 @@ def build_states(
             continue
         elif is_own_error(signal) or is_echo(signal):
             _take_error(state, signal, survival.of(signal, rank), echoed)
+    told = _launchers_told_to_end(timeline, exits, attempt)
     reached = _reached_the_wait(states)
     neighbours: dict[str | None, list[RankState]] = defaultdict(list)
     for state in states.values():
         neighbours[state.host].append(state)
     for state in states.values():
         _end_by_last_error(state)
-        _set_apart(state, state.rank in reached, neighbours[state.host], times)
+        _set_apart(state, state.rank in reached, neighbours[state.host], times, told)
     return states
 
 
@@ -210,11 +211,30 @@ def _reached_the_wait(states: dict[int, RankState]) -> set[int]:
     return {rank for ranks in waits.values() if len(ranks) > len(states) / 2 for rank in ranks}
 
 
-def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times: Times) -> None:
+def _launchers_told_to_end(timeline: Timeline, exits: list[Exit], attempt: int) -> list[Signal]:
+    """What launchers print when they are told to end: the workers that they then shut down print errors of their own.
+
+    A launcher that had seen a child fail before was told because of it.
+    """
+    failed = [one.signal for one in exits if one.code not in (None, 0) and not one.killed]
+    return [
+        signal
+        for signal in timeline.signals
+        if signal.event is Event.SIGNAL_RECEIVED
+        and signal.rank is None
+        and signal.attempt == attempt
+        and not any(one.source is signal.source and one.line < signal.line for one in failed)
+    ]
+
+
+def _set_apart(
+    state: RankState, reached: bool, on_host: list[RankState], times: Times, told: list[Signal]
+) -> None:
     """Move exceptions that cannot have begun it: of a rank that came to the common wait, or that was being ended."""
     if not state.own:
         return
     kills = [one.signal for one in state.exits if one.killed]
+    kills += [one for one in told if any(one.source is error.source for error in state.own)]
     others = [other for other in on_host if other is not state]
     # the launcher saw another child fail that had lost nobody: then this one was ended because of it
     spoiled = state.killed and any(

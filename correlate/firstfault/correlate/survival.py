@@ -25,7 +25,7 @@ def step_times(timeline: Timeline, times: Times, attempt: int) -> list[int]:
     for mark in timeline.marks:
         placed = times.alignment.place(mark.clock, mark.stamp_ns) if mark.attempt == attempt else None
         if placed is None and mark.clock == times.reference:
-            placed = (mark.stamp_ns, 0.0)
+            placed = (mark.stamp_ns, 0)
         if placed is not None:
             first[mark.key] = min(first.get(mark.key, placed[0]), placed[0])
     return sorted(first.values())
