@@ -124,6 +124,13 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
 def _lost_on(view: View, host: str | None) -> list[int]:
     """Ranks of a host that were killed by SIGKILL, else those that simply end, else those whose worker was killed."""
     ranks = view.names.ranks_of_host(host, view.attempt) if host else tuple(view.states)
+    if not ranks:  # a node whose pods go by other names
+        killed = [
+            state.rank
+            for state in view.states.values()
+            if any(one.died_by == 9 and not one.killed for one in state.exits)
+        ]
+        return killed if len(killed) == 1 else []
     states = [view.states[rank] for rank in ranks if rank in view.states]
     killed = [state.rank for state in states if any(one.died_by == 9 and not one.killed for one in state.exits)]
     if killed:

@@ -19,6 +19,7 @@ _REACH = frozenset(
 
 _PYTHON_WARNING = re.compile(r"\.py:\d{1,7}: [A-Za-z]{0,60}Warning: ")
 """What the module `warnings` prints; the program goes on."""
+_DEVICE_WORDS = re.compile(r"\b(?:CUDA|GPUs?|cuda|device|NVIDIA)\b")
 _WENT_ON = 50
 """Lines that a rank prints after a message that did not end it; an ending takes a traceback or two, not more."""
 
@@ -117,7 +118,26 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         for other in state.own:
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
-    return spread(view, candidate)
+    return spread(view, _without_a_device(view, candidate))
+
+
+def _without_a_device(view: View, candidate: Candidate) -> Candidate:
+    """A program that gives up for want of a GPU, in words of its own, where torch had warned that its driver does not
+    fit.
+    """
+    first = candidate.signals[0][0]
+    if first.entry not in FALLBACK_ENTRIES or not _DEVICE_WORDS.search(first.text[:500]):
+        return candidate
+    warned = [
+        signal
+        for signal in view.signals
+        if signal.cls == "cuda-driver-mismatch" and signal.source is first.source and signal.line < first.line
+    ]
+    if warned:
+        candidate.cls, candidate.entry = "cuda-driver-mismatch", warned[0].entry
+        candidate.signals.insert(0, (warned[0], "why there is no device"))
+        candidate.rule, candidate.base = "own-error", max(candidate.base, BASE["own-error"])
+    return candidate
 
 
 def _only_warned(signal: Signal) -> bool:

@@ -21,8 +21,26 @@ _NOT_A_PROCESS = frozenset({"kernel", "scheduler", "kubelet", "events", "status"
 
 def owned(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tuple[Signal, ...]:
     """The same signals, with the rank filled in where it can be known."""
-    direct = tuple(_by_identity(signal, names) for signal in signals)
+    direct = _by_line(tuple(_by_identity(signal, names) for signal in signals))
     return _by_exit(direct, names, exits)
+
+
+def _by_line(signals: tuple[Signal, ...]) -> tuple[Signal, ...]:
+    """What one line says in several ways has one writer: the rank that one of its readings tells is that of all."""
+    told: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for signal in signals:
+        if signal.rank is not None and signal.event not in _ABOUT_OTHERS:
+            told[signal.source.id, signal.line].add(signal.rank)
+    found = {place: next(iter(ranks)) for place, ranks in told.items() if len(ranks) == 1}
+    return tuple(
+        replace(signal, rank=found[signal.source.id, signal.line])
+        if signal.rank is None
+        and signal.event not in _ABOUT_OTHERS
+        and signal.event not in MACHINE_EVENTS
+        and (signal.source.id, signal.line) in found
+        else signal
+        for signal in signals
+    )
 
 
 def _by_identity(signal: Signal, names: Names) -> Signal:

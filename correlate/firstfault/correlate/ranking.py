@@ -76,7 +76,7 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         for signal, why in one.signals:
             if len(into.signals) < 16:
                 into.support(signal, why)
-        if into.cls == one.cls and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
+        if (into.cls == one.cls or not into.ranks) and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
             into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
         into.base += 0.3 if one.rule in STRUCTURAL else 0.2
