@@ -17,7 +17,7 @@ from firstfault.correlate.collectives import read_collectives
 from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
-from firstfault.correlate.from_launchers import ownerless_errors
+from firstfault.correlate.from_launchers import lost_stores, ownerless_errors
 from firstfault.correlate.from_machines import (
     authored_actions,
     common_ends,
@@ -155,6 +155,7 @@ def _attempt(
         nobody_died,
         unlogged,
         ownerless_errors,
+        lost_stores,
     ):
         candidates.extend(place(view, one) for one in source(view))
     for outside in (

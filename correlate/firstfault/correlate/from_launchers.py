@@ -76,6 +76,40 @@ def _never_reached(view: View) -> Iterator[Candidate]:
         )
 
 
+def lost_stores(view: View) -> Iterator[Candidate]:
+    """The host of the store that the launchers of all others lost, where no rank failed and none lost a peer.
+
+    Its own ranks may go on for a while: it is the process that holds the store which is gone.
+    """
+    if any(state.own or state.timeouts for state in view.states.values()):
+        return
+    lost: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
+    for signal in view.signals:
+        peer = signal.captures.get("peer") or signal.captures.get("server")
+        if signal.event is not Event.STORE_LOST or signal.weak or signal.rank is not None or not peer:
+            continue
+        server, host = view.names.host_of_address(peer), host_of_signal(view, signal)
+        if server and host and server != host:
+            lost[server][host].append(signal)
+    others = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    for server, hosts in sorted(lost.items()):
+        if len(hosts) < 2 or not others - {server} <= set(hosts):
+            continue
+        signals = [one for _, listed in sorted(hosts.items()) for one in listed]
+        yield Candidate(
+            rule="lost-store",
+            cls="store-lost",
+            entry=signals[0].entry,
+            component="launcher",
+            ranks=(),
+            hosts=(server,),
+            base=BASE["lost-store"],
+            signals=[(one, f"lost the store on {server}") for one in signals[:6]],
+            moment=earliest(view, signals),
+            for_=[f"the launchers of all {len(hosts)} other hosts lost it, and no rank had failed"],
+        )
+
+
 def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
     """Errors of one log that stand close together: what one process prints of one failure."""
     episode: list[Signal] = []

@@ -7,13 +7,14 @@ where the kernel prints only its uptime. Time serves to set apart what lies sure
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Moment, Signal, parse_ranks
+from firstfault.correlate.states import is_echo
 from firstfault.correlate.window import Fit, Window
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
@@ -261,7 +262,8 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         # a port that goes down for a moment breaks no connection by itself
         felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
         doubtful = BASE["own-error-ambiguous"] - (0.0 if felt else 0.6)
-        end = host is not None and len(ends.get(host, {})) >= 2
+        far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
+        end = len(far) >= 2
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",
@@ -272,7 +274,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             base=BASE["link-fault"] if sure or end else doubtful,
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
-            for_=[f"the connections of {len(ends[host])} other hosts to it broke"] if host and end else [],
+            for_=[f"the connections of {len(far)} other hosts to it broke"] if end else [],
         )
 
 
@@ -356,20 +358,37 @@ def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
     Most of them must lead to a host for it to be their common end.
     """
     ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
-    for state in view.states.values():
-        for signal in state.derived[:6]:
-            peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
-            if signal.event is not Event.PEER_LOSS or not peer or signal.captures.get("status") == "5":
-                continue
-            host = view.names.host_of_address(peer)
-            if host and state.host and host != state.host:
-                ends[host][state.host].append(signal)
+    counts: Counter[int | None] = Counter()
+    for signal in view.signals:
+        peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+        if (
+            not is_echo(signal)
+            or signal.event is not Event.PEER_LOSS
+            or not peer
+            or signal.captures.get("status") == "5"
+        ):
+            continue
+        counts[signal.rank] += 1
+        if signal.rank is not None and counts[signal.rank] > 6:
+            continue
+        host = view.names.host_of_address(peer)
+        own = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
+        own = own or host_of_signal(view, signal)
+        end = host or peer  # an address that no line ties to a host is still one place
+        if own and end != own:
+            ends[end][own].append(signal)
     total = sum(len(signals) for one in ends.values() for signals in one.values())
     return {
         host: printers
         for host, printers in ends.items()
         if sum(len(signals) for signals in printers.values()) >= 0.8 * total
     }
+
+
+def _unknown_end(view: View, ends: dict[str, dict[str, list[Signal]]], host: str | None) -> dict[str, list[Signal]]:
+    """Who lost one address that no line ties to a host, if it can be that host's: it lost nothing there itself."""
+    unknown = [address for address in ends if view.names.host_of_address(address) is None]
+    return ends[unknown[0]] if host and len(unknown) == 1 == len(ends) and host not in ends[unknown[0]] else {}
 
 
 def common_ends(view: View, window: Window) -> Iterator[Candidate]:
@@ -379,7 +398,7 @@ def common_ends(view: View, window: Window) -> Iterator[Candidate]:
     """
     ends = _ends(view)
     for host, printers in sorted(ends.items()):
-        if len(printers) < 2:
+        if len(printers) < 2 or view.names.host_of_address(host) is None:
             continue
         signals = [signal for _, listed in sorted(printers.items()) for signal in listed]
         first = signals[0]
@@ -413,7 +432,8 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
             hosts[view.names.canonical(name)].append(signal)
     for host, signals in sorted(hosts.items()):
         ranks = view.names.ranks_of_host(host, view.attempt)
-        if view.states and not ranks and view.names.all_hosts():
+        of_the_job = any(one.source.kind in ("launcher", "job", "node", "rank") for one in signals)
+        if view.states and not ranks and view.names.all_hosts() and not of_the_job:
             continue
         waited = [rank for rank in ranks if _waited_on(view, rank)]
         yield Candidate(

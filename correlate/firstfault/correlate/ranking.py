@@ -36,7 +36,15 @@ STRUCTURAL = frozenset(
 """Rules that argue from who is missing, not from what somebody says of itself."""
 
 AMBIGUOUS = frozenset(
-    {"own-error-ambiguous", "bare-abort", "unauthored-signal", "unauthored-action", "peer-common-end", "raised-desync"}
+    {
+        "own-error-ambiguous",
+        "bare-abort",
+        "unauthored-signal",
+        "unauthored-action",
+        "peer-common-end",
+        "raised-desync",
+        "lost-store",
+    }
 )
 """Rules whose lines a healthy rank prints too when somebody else fails."""
 
