@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstfault.ingest.identity_paths import NOT_A_HOST, PathClaims, shape_of
+from firstfault.ingest.identity_paths import NOT_A_HOST, POD_SUFFIX, PathClaims, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, short_host
 
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
@@ -81,6 +81,7 @@ class HostNames:
                 self.lines[short] += 1
             if one.address and is_address(one.address) and not is_address(short):
                 self._named_by_address[one.address][short] += 1
+        self._pods = _pods_of_hostnames(self.lines, self._listed)
         self._cache: dict[str, str] = {}
         self._meant: dict[str, str | None] = {}
 
@@ -98,7 +99,7 @@ class HostNames:
                 votes = self._named_by_address.get(short)
                 if votes:
                     short = min(votes, key=lambda host: (-votes[host], -self.lines[host], host))
-            self._cache[name] = short
+            self._cache[name] = self._pods.get(short, short)
         return self._cache[name]
 
     def of_candidate(self, candidate: str) -> str | None:
@@ -141,6 +142,17 @@ class HostNames:
             return None  # the two do not count alike
         fits = [match[0] for match in family if int(match["number"]) == int(general["number"])]
         return fits[0] if len(fits) == 1 and not family[0]["stem"].startswith(general["word"]) else None
+
+
+def _pods_of_hostnames(lines: Mapping[str, int], listed: Iterable[str]) -> dict[str, str]:
+    """The one pod that a host name inside it belongs to: Kubernetes appends five letters to the pods of an indexed job,
+    not to the host names of their containers.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in {*lines, *listed}:
+        if POD_SUFFIX.search(name):
+            found[POD_SUFFIX.sub("", name)].add(name)
+    return {name: next(iter(pods)) for name, pods in found.items() if len(pods) == 1 and name in lines}
 
 
 def prompted(head: bytes) -> str | None:
