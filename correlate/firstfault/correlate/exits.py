@@ -48,6 +48,13 @@ class Exit:
     signal: Signal
 
     @property
+    def forced(self) -> bool:
+        """Whether a launcher ended it with SIGKILL, because it did not leave when it was told to."""
+        told = self.signal.captures.get("signal", "")
+        by_kill = signal_number(told) == 9 or "SIGKILL" in self.signal.text or "via 9" in self.signal.text
+        return self.killed and by_kill
+
+    @property
     def died_by(self) -> int | None:
         """Signal that ended the process, None where it exited by itself."""
         return -self.code if self.code is not None and self.code < 0 else None

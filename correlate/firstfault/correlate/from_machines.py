@@ -474,7 +474,9 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             pod = signal.captures.get("pod")
             if own and pod is not None and pod not in own:
                 continue  # a list of events holds the pods of other jobs, too
-            place = host_of_signal(view, signal) if pod or signal.cls == "pod-evicted" else None
+            of_a_host = signal.source.host is not None and signal.source.kind not in ("scheduler", "events", "job")
+            placed = pod or signal.cls == "pod-evicted" or (signal.cls == "preempted" and of_a_host)
+            place = host_of_signal(view, signal) if placed else None
             actions[(signal.cls or "cancelled-by-user", place)].append(signal)
     _place_notices(view, actions)
     for (cls, host), signals in sorted(actions.items(), key=lambda item: (item[0][0], item[0][1] or "")):
@@ -560,6 +562,7 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
     }
     for host, signals in sorted(told.items()):
         alone = len(told) == 1 and bool(spared) and spared <= speaking
+        by_hand = any(one.number("signal_no") == 2 for one in signals)
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         yield Candidate(
             rule="unauthored-signal",
@@ -568,7 +571,9 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
             component="launcher",
             ranks=(),
             hosts=(host,) if alone else (),
-            base=BASE["own-error-ambiguous"] + 0.5 if alone and unhurt else BASE["unauthored-signal"],
+            base=BASE["own-error-ambiguous"] + 0.5
+            if (alone and unhurt) or (by_hand and unhurt)
+            else BASE["unauthored-signal"],
             signals=[(one, "this launcher was told to end") for one in signals[:3]],
             moment=earliest(view, signals),
             for_=[f"only the launcher of {host} was told to end, the others lost its ranks"] if alone else [],

@@ -12,7 +12,14 @@ from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.states import RankState, is_echo, is_own_error
 
 _REACH = frozenset(
-    {"master-unreachable", "store-lost", "rendezvous-timeout", "nccl-socket-failure", "ib-completion-error"}
+    {
+        "master-unreachable",
+        "store-lost",
+        "rendezvous-timeout",
+        "nccl-socket-failure",
+        "nccl-init-failure",
+        "ib-completion-error",
+    }
 )
 """Classes whose lines say that the other end could not be reached: one rank that prints them may be the victim."""
 
@@ -112,6 +119,9 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         candidate.rule = "own-error-ambiguous"
         candidate.base = BASE["own-error-ambiguous"] - 0.6
         candidate.against.append("the program reports it as a warning, so it went on")
+    if ambiguous and len(candidate.hosts) > 1 and not witnessed and (first.cls or "") in _REACH:
+        candidate.base -= 0.6
+        candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
     for state, signal in found:
@@ -255,6 +265,8 @@ def reported_ends(view: View) -> Iterator[Candidate]:
         if state.own:
             continue
         ends = [one for one in state.exits if one.code not in (None, 0) and not one.killed]
+        if ends and ends[0].died_by == 9 and any(one.forced for one in state.exits):
+            continue
         if not ends or ((ends[0].code or 0) > 0 and (state.host or "") in unowned):
             continue
         end = next((one for one in ends if one.first), ends[0])

@@ -256,8 +256,11 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
 
 def _unnamed_death(view: View, host: str | None) -> Exit | None:
     """A launcher's report that a child of a host died by a signal, without saying which."""
+    forced = any(one.forced and one.host == host for one in view.exits)
     for one in view.exits:
         if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != host:
+            continue
+        if forced and one.died_by == 9:  # the launcher's own doing
             continue
         # a scheduler lists every task it ended itself; only a launcher's word about one child tells of a death
         if "tasks" in one.signal.captures or "task" in one.signal.captures:
@@ -485,7 +488,7 @@ def nobody_died(view: View) -> Iterator[Candidate]:
     """
     states = list(view.states.values())
     hosts = {state.host for state in states}
-    if len(states) < 2 or None in hosts or len(hosts) < 2 or len(states) < (view.names.world or 0):
+    if len(states) < 4 or None in hosts or len(hosts) < 2 or len(states) < (view.names.world or 0):
         return
     lost: list[Signal] = []
     for state in states:

@@ -54,6 +54,8 @@ def kind_of(claims: PathClaims, reader_kind: str | None, head: bytes, who: Write
     share = shares(head)
     if share["ray"] > 0.5:
         return "raylet", "lines of Ray's core"
+    if claims.tree is not None and claims.local_rank is not None and who.rank is not None:
+        return "rank", "a launcher's file of one rank"
     if share["kernel"] > 0.5:
         return "kernel", "lines of the kernel"
     if share["klog"] > 0.5 and claims.kind == "kubelet":
