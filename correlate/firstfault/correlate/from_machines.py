@@ -564,7 +564,7 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
         alone = len(told) == 1 and bool(spared) and spared <= speaking
         by_hand = any(one.number("signal_no") == 2 for one in signals)
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
-        yield Candidate(
+        candidate = Candidate(
             rule="unauthored-signal",
             cls="cancelled-by-user",
             entry=signals[0].entry,
@@ -579,6 +579,11 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
             for_=[f"only the launcher of {host} was told to end, the others lost its ranks"] if alone else [],
             missing="who sent the signal: the scheduler's record of the job, or the shell history of that host",
         )
+        _long_silent(view, candidate)
+        if by_hand and not view.timeline.progress:
+            candidate.base -= 1.5
+            candidate.against.append("nothing shows that the job was making progress when it was ended")
+        yield candidate
 
 
 def _after_echoes(view: View, signals: list[Signal]) -> bool:

@@ -119,7 +119,12 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         candidate.rule = "own-error-ambiguous"
         candidate.base = BASE["own-error-ambiguous"] - 0.6
         candidate.against.append("the program reports it as a warning, so it went on")
-    if ambiguous and len(candidate.hosts) > 1 and not witnessed and (first.cls or "") in _REACH:
+    everywhere = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    several = 1 < len(candidate.hosts) < len(everywhere)
+    if several and first.cls == "master-unreachable" and len(candidate.hosts) == len(everywhere) - 1:
+        candidate.ranks, candidate.hosts, candidate.component = (), (), "job"
+        candidate.for_.append("all hosts but one print it: none of them reaches that one")
+    elif ambiguous and several and not witnessed and (first.cls or "") in _REACH:
         candidate.base -= 0.6
         candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
     if witnessed:

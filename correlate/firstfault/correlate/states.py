@@ -18,6 +18,7 @@ from firstfault.correlate.names import Names
 from firstfault.correlate.survival import Survival
 from firstfault.correlate.times import Times
 
+_PLAIN_SOCKET = "mp-connection-lost"
 _FRAME_KINDS = frozenset({"launcher", "scheduler", "kernel", "kubelet", "events", "status", "gpu-state", "raylet"})
 
 
@@ -288,6 +289,14 @@ def _take_error(state: RankState, signal: Signal, survived: bool, echoed: dict[t
         echoed.setdefault(key, signal.first_line)
         return
     first_echo = echoed.get(key)
+    cause = state.derived[-1] if state.derived else None
+    if cause is not None and cause.entry == _PLAIN_SOCKET and signal.number("cause_line") == cause.line:
+        # a client of its own that found nobody: the peers of the job print it in torch's words
+        state.derived.pop()
+        if not state.derived:
+            echoed.pop(key, None)
+        state.own.append(signal)
+        return
     # the watchdog may print the same error in its own words on the very line of the echo
     if first_echo is not None and first_echo < signal.first_line:
         state.secondary.append(signal)

@@ -214,8 +214,9 @@ def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) ->
 def place_of(path: str, candidate: str) -> str:
     """The folder that holds a candidate: of a folder its parent, of a file name its folder."""
     parts = path.replace("!/", "/").split("/")
-    if candidate in parts[:-1]:
-        return "/".join(parts[: parts.index(candidate)]) + "/*/"
+    for at, part in enumerate(parts[:-1]):
+        if part == candidate or part.startswith(f"{candidate}_"):
+            return "/".join(parts[:at]) + "/*/"
     return "/".join(parts[:-1]) + "/"
 
 
