@@ -228,9 +228,7 @@ def _launchers_told_to_end(timeline: Timeline, exits: list[Exit], attempt: int) 
     ]
 
 
-def _set_apart(
-    state: RankState, reached: bool, on_host: list[RankState], times: Times, told: list[Signal]
-) -> None:
+def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times: Times, told: list[Signal]) -> None:
     """Move exceptions that cannot have begun it: of a rank that came to the common wait, or that was being ended."""
     if not state.own:
         return

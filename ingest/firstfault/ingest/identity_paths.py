@@ -277,8 +277,9 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
         if NOT_A_HOST.match(part) or part.lower() in GENERIC or MKDTEMP.match(part):
             continue
         address = ADDRESS.search(part)
-        if part.count("_") == 2 and (pod := part.split("_")[0]) and any(letter.isdigit() for letter in pod):
-            yield pod  # pod, namespace and container: no name of Kubernetes holds an underscore
+        first, *rest = part.split("_")
+        if len(rest) == 2 and any(letter.isdigit() for letter in first):
+            yield first  # pod, namespace and container: no name of Kubernetes holds an underscore
             continue
         yield address[1] if address else part
 
