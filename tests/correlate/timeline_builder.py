@@ -442,6 +442,7 @@ class Job:
                 name: one[name] for name in ("entry", "fact", "event", "role", "weak", "rank", "attempt", "pid", "text")
             },
             "class": one["cls"],
+            "level": one.get("level"),
             "host": log.host,
             "stamp_ns": near,
             "stamp_kind": one.get("kind", "full") if near is not None else None,

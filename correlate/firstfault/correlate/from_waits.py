@@ -212,7 +212,10 @@ def named_absent(view: View) -> Iterator[Candidate]:
 
 def mute_ranks(view: View) -> Iterator[Candidate]:
     """Ranks that say nothing of a failure while all others do, and that had the time to."""
-    echoing = [state for state in view.states.values() if state.derived or state.secondary]
+    told = [one for one in view.signals if one.event is Event.SIGNAL_RECEIVED and one.rank is None]
+    echoing = [
+        state for state in view.states.values() if state.derived or (state.secondary and not _ended(state, told))
+    ]
     mute = [state for state in view.logged() if state.silent]
     if not echoing or not mute:
         return
@@ -252,6 +255,13 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
+
+
+def _ended(state: RankState, told: list[Signal]) -> bool:
+    """Whether all that a rank raised stands behind its launcher's word that it was told to end."""
+    return all(
+        any(one.source is error.source and one.line < error.first_line for one in told) for error in state.secondary
+    )
 
 
 def _unnamed_death(view: View, host: str | None) -> Exit | None:

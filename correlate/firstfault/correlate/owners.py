@@ -44,7 +44,8 @@ def _by_line(signals: tuple[Signal, ...]) -> tuple[Signal, ...]:
 
 
 def _by_identity(signal: Signal, names: Names) -> Signal:
-    if signal.event is Event.SIGNAL_RECEIVED and (signal.entry or "").startswith("elastic-"):
+    shared = signal.source.kind != "rank"
+    if shared and signal.event is Event.SIGNAL_RECEIVED and (signal.entry or "").startswith("elastic-"):
         return replace(signal, rank=None)  # the launcher's own word, also where it stands among a rank's lines
     if signal.rank is not None or signal.event in _ABOUT_OTHERS or signal.event in MACHINE_EVENTS:
         return signal

@@ -253,7 +253,7 @@ def _demote_outlived(view: View, one: Candidate, refusals: list[str]) -> None:
     last = max(moment.end_ns for moment in known)
     later = len(view.step_times) - bisect_right(view.step_times, last + 60 * _SECOND)
     if later >= _MANY_STEPS:
-        one.base -= 2.0
+        one.base -= 2.6
         one.against.append(f"the job went on for {later} steps that its logs show after it")
         refusals.append(f"{one.cls}: the job went on after it")
 
