@@ -43,6 +43,7 @@ BASE = {
     "mute": 2.8,
     "device-fault-unjoined": 2.4,
     "own-error-ambiguous": 2.3,
+    "own-error-doubtful": 1.9,
     "peer-common-end": 1.8,
     "behind": 1.6,
     "bare-abort": 1.5,

@@ -166,7 +166,10 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
             one.event in (Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.HANG) for one in (*state.own, *state.derived)
         )
         ended = any(one.died_by in (6, 7, 9, 11) and not one.killed for one in state.exits)
-        if felt or ended or (state.silent and not state.completed and others_lost):
+        siblings = [one for one in view.logged() if one.host == state.host]
+        # where all of a host are silent, silence says nothing of one of them
+        apart = len(siblings) == 1 or not all(one.silent for one in siblings)
+        if felt or ended or (state.silent and apart and not state.completed and others_lost):
             return candidate
     candidate.base -= 2.4
     candidate.against.append("nothing says when it was, and the rank of that device shows nothing of it")
@@ -503,8 +506,9 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
         for source in view.timeline.sources.values()
         if source.host and source.kind in ("launcher", "node")
     }
+    lived = {state.host for state in view.states.values() if state.derived or state.exits or state.completed}
     for host, signals in sorted(told.items()):
-        alone = len(told) == 1 and bool(spared) and spared <= speaking
+        alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         yield Candidate(
             rule="unauthored-signal",

@@ -86,7 +86,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     signals = [signal for _, signal in found]
     ranks = tuple(sorted(state.rank for state, _ in found))
     first = signals[0]
-    witnessed = [state for state, _ in found if _second_witness(view, state)]
+    witnessed = [state for state, signal in found if _second_witness(view, state, signal)]
     ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
     if ambiguous and first.event is Event.NATIVE_CRASH and any(_died_natively(state) for state, _ in found):
         ambiguous = False  # the signal that its launcher saw is the crash itself, not an abort by its watchdog
@@ -94,6 +94,9 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         ambiguous = False
     rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
     base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
+    doubt = "" if witnessed else next((why for state, one in found if (why := may_have_lived_on(view, state, one))), "")
+    if doubt:
+        rule, base = "own-error-ambiguous", BASE["own-error-doubtful"]
     candidate = Candidate(
         rule=rule,
         cls=first.cls or "python-exception",
@@ -105,6 +108,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
         moment=earliest(view, signals),
     )
+    if doubt:
+        candidate.against.append(doubt)
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
     for state, signal in found:
@@ -181,8 +186,40 @@ def _few_first(candidate: Candidate, view: View) -> bool:
     )
 
 
-def _second_witness(view: View, state: RankState) -> bool:
-    if any(one.code not in (None, 0) and not one.killed for one in state.exits):
+def plain_exception(signal: Signal) -> bool:
+    """Whether a line is an exception that no entry knows more about."""
+    return signal.event is Event.EXCEPTION and (signal.entry is None or signal.entry in FALLBACK_ENTRIES)
+
+
+def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
+    """Why an exception that nobody knows more about, and that no exit code confirms, may not be what ended its rank;
+    empty where nothing speaks against it.
+
+    Programs print tracebacks of exceptions that they catch. torch's hook marks those that nothing caught
+    (distributed_c10d.py, init_process_group), so where it marked one, an unmarked one was caught, or not in the main
+    thread.
+    """
+    if not plain_exception(error):
+        return ""
+    if not error.uncaught:
+        if any(echo.source is error.source and echo.first_line > error.last_line for echo in state.derived):
+            return f"rank {state.rank} went on after it: it lost or awaited its peers later"
+        # a line that names its group's GUID is of torch 2.5 or later, the hook of 2.3
+        if any(signal.uncaught or "pg_guid" in signal.captures for signal in view.signals):
+            return "nothing says that it was not caught, and torch marks those that are not in this job"
+    siblings = view.names.ranks_of_host(state.host, view.attempt) if state.host else ()
+    unread = [rank for rank in siblings if rank in view.states and not view.states[rank].logged]
+    if unread and not any(one.host == state.host for one in view.exits):
+        return f"rank {unread[0]} of the same host left no log, and no launcher says which of them failed"
+    return ""
+
+
+def _second_witness(view: View, state: RankState, error: Signal) -> bool:
+    if error.uncaught and not plain_exception(error):
+        return True
+    # Python ends with 1 after an exception; an abort is the watchdog's or the runtime's
+    codes = [one.code for one in state.exits if one.code not in (None, 0) and not one.killed]
+    if any(not plain_exception(error) or code is None or code > 0 for code in codes):
         return True
     others_wait = any(
         state.rank in one.absent or (one.waiters and state.rank not in one.waiters and state.rank in one.group.members)

@@ -205,6 +205,11 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     ranks = tuple(sorted(state.rank for state in chosen))
     left_early = best == 3
     candidate = _absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
+    unread = [rank for host in candidate.hosts for rank in _unread(view, host)]
+    if best == 1 and unread:
+        candidate.base -= 1.0
+        candidate.against.append(f"rank {_list(tuple(unread))} of the same host left no log")
+        candidate.missing = f"the launcher's log of {candidate.hosts[0]}: which of its processes ended first, and how"
     for state in chosen[:6]:
         extent = state.last_extent(view.times)
         if extent:
@@ -221,6 +226,12 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
+
+
+def _unread(view: View, host: str) -> list[int]:
+    """Ranks of a host of which no line was read."""
+    known = (view.states[rank] for rank in view.names.ranks_of_host(host, view.attempt) if rank in view.states)
+    return [state.rank for state in known if not state.logged]
 
 
 def _unnamed_death(view: View, host: str | None) -> Exit | None:
@@ -259,7 +270,9 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
     if not state.exits:
         if state.completed:
             return 3
-        return 3 if reported and state.host is not None else 1
+        # a report that names no rank may be about this one
+        nameless = any(not one.ranks and one.host == state.host for one in view.exits)
+        return 3 if reported and state.host is not None and not nameless else 1
     if not state.killed:
         return 1 if state.exit_code == 0 else 0
     kill = next((one.signal for one in state.exits if one.killed), None)
@@ -270,7 +283,9 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
         if not few and not other.timeouts and any((one.entry or "").startswith("nccl") for one in other.derived):
             continue
         for signal in other.derived[:3]:
-            gap = view.times.same_clock_gap(signal, kill) if kill and signal.own_stamp else None
+            if not signal.own_stamp:
+                continue  # how long after its neighbour it was printed is open
+            gap = view.times.same_clock_gap(signal, kill) if kill else None
             if gap is None and kill is not None:
                 said, ended = view.times.of(signal), view.times.of(kill)
                 gap = ended.ns - ended.bound_ns - said.end_ns if said and ended else None
@@ -299,13 +314,17 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             for state in view.states.values()
             if state.host not in (host, None) and (state.derived or state.secondary)
         ]
-        ends = [ns for state in states if (ns := _last_ns(view, state)) is not None]
+        # who prints no steps while others of its host do has been silent since its start
+        speaking = [state for state in states if state.progress is not None] or states
+        ends = [ns for state in speaking if (ns := _last_ns(view, state)) is not None]
         steps = {state.last_step for state in states if state.last_step is not None}
         together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
         others = {state.host for state in view.logged() if state.host not in (host, None)}
         if not elsewhere or not together or {state.host for state in elsewhere} != others:
             continue
         if _speaks_later(view, host, max(ends)) or not _waits_for(view, elsewhere, max(ends)):
+            continue
+        if _closed_its_end(view, host, elsewhere):
             continue
         ranks = view.names.ranks_of_host(host, view.attempt)
         alone = len(of_host) == 1
@@ -356,6 +375,17 @@ def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:
                 return True
             moment = view.times.of(signal)
             if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
+                return True
+    return False
+
+
+def _closed_its_end(view: View, host: str, elsewhere: list[RankState]) -> bool:
+    """Whether a host closed a connection: its kernel did so for a process that ended, so the host itself was alive."""
+    for state in elsewhere:
+        for signal in state.derived:
+            peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+            closed = signal.event is Event.PEER_LOSS and "closed by" in signal.text
+            if closed and peer and (view.names.host_of_address(peer) or peer) == host:
                 return True
     return False
 

@@ -122,7 +122,7 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         return known.hosts == other.hosts or (not known.common and set(other.hosts) <= set(known.hosts))
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
-        return known.cls == other.cls
+        return known.cls == other.cls and not _other_device(known, other)
     if same_host and not known.ranks and known.rule == "oom-kill":
         return other.rule == "killed-by-signal"
     return False
@@ -159,6 +159,14 @@ def rank(view: View, candidates: list[Candidate]) -> Ranked:
         if one.base < ANSWERABLE:
             refusals.append(f"{one.rule}: explaining much is not evidence, and by itself it is only a suspicion")
     return Ranked(tuple(still), chances, tuple(explained), tuple(dict.fromkeys(refusals)))
+
+
+def _other_device(known: Candidate, other: Candidate) -> bool:
+    """Whether two reports of a driver name different devices."""
+    one, two = (
+        {bus for signal, _ in each.signals if (bus := signal.captures.get("bus_id"))} for each in (known, other)
+    )
+    return bool(one and two) and not one & two
 
 
 def _bonus(one: Candidate) -> float:
@@ -289,7 +297,7 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
 
 def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
     """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a
-    poll.
+    poll. A process that raised takes seconds to end.
     """
     moments = []
     for candidate in (one, other):
@@ -297,13 +305,15 @@ def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
             moment
             for end in view.exits
             if end.signal.attempt == view.attempt and end.signal.own_stamp and end.host in candidate.hosts
+            if not end.ranks or set(end.ranks) & set(candidate.ranks)
             if (moment := view.times.of(end.signal)) is not None
         ]
         if not candidate.ranks or len(candidate.hosts) != 1 or not seen:
             return None
         moments.append(min(seen))
     first, second = moments
-    slack = first.bound_ns + second.bound_ns + 300_000_000
+    raised = any(a.rule.startswith("own-error") for a in (one, other))
+    slack = first.bound_ns + second.bound_ns + (5 * _SECOND if raised else 300_000_000)
     if one.hosts == other.hosts or abs(first.ns - second.ns) <= slack:
         return None
     return first.ns < second.ns

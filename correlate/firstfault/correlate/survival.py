@@ -43,9 +43,9 @@ class Survival:
                 self._waits[signal.rank].append(signal)
         first: dict[str, int] = {}
         for mark in timeline.marks:
-            placed = times.alignment.place(mark.clock, mark.stamp_ns) if mark.attempt == attempt else None
+            placed = times.of_mark(mark) if mark.attempt == attempt else None
             if placed is not None:
-                first[mark.key] = min(first.get(mark.key, placed[0]), placed[0])
+                first[mark.key] = min(first.get(mark.key, placed), placed)
         self._steps = sorted(first.values())
 
     def of(self, signal: Signal, rank: int) -> bool:
