@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
-from firstfault.correlate.from_ranks import earliest
+from firstfault.correlate.from_ranks import earliest, told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.window import Fit, Window
 
@@ -158,6 +158,7 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
     if fits != {Fit.UNKNOWN}:
         return candidate
     others_lost = any(state.derived for state in view.states.values())
+    told = told_to_end(view)
     for rank in candidate.ranks:
         state = view.states.get(rank)
         if state is None or not state.logged:
@@ -169,6 +170,7 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
         siblings = [one for one in view.logged() if one.host == state.host]
         # where all of a host are silent, silence says nothing of one of them
         apart = len(siblings) == 1 or not all(one.silent for one in siblings)
+        apart = apart and not (state.killed and state.host in told)
         if felt or ended or (state.silent and apart and not state.completed and others_lost):
             return candidate
     candidate.base -= 2.4
@@ -253,8 +255,10 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         first = (sure or signals)[0]
         # a port that goes down for a moment breaks no connection by itself
         felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
-        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt else 0.6)
-        end = host is not None and len(ends.get(host, {})) >= 2
+        # connections that break while every launcher is told to end break because of that
+        ended = set(view.names.all_hosts()) <= told_to_end(view)
+        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
+        end = host is not None and not ended and len(ends.get(host, {})) >= 2
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",

@@ -83,6 +83,11 @@ def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Si
 
 
 def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate:
+    doubts = {
+        state.rank: "" if _second_witness(view, state, signal) else may_have_lived_on(view, state, signal)
+        for state, signal in found
+    }
+    found = [(state, signal) for state, signal in found if not doubts[state.rank]] or found
     signals = [signal for _, signal in found]
     ranks = tuple(sorted(state.rank for state, _ in found))
     first = signals[0]
@@ -94,7 +99,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         ambiguous = False
     rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
     base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
-    doubt = "" if witnessed else next((why for state, one in found if (why := may_have_lived_on(view, state, one))), "")
+    doubt = "" if witnessed else doubts[found[0][0].rank]
     if doubt:
         rule, base = "own-error-ambiguous", BASE["own-error-doubtful"]
     candidate = Candidate(
@@ -191,6 +196,16 @@ def plain_exception(signal: Signal) -> bool:
     return signal.event is Event.EXCEPTION and (signal.entry is None or signal.entry in FALLBACK_ENTRIES)
 
 
+def told_to_end(view: View) -> frozenset[str]:
+    """Hosts whose launcher was asked to end by a signal: it had seen no child fail until then."""
+    found = set()
+    for signal in view.signals:
+        host = signal.host or signal.source.host
+        if signal.event is Event.SIGNAL_RECEIVED and signal.rank is None and not signal.weak and host:
+            found.add(view.names.canonical(host))
+    return frozenset(found)
+
+
 def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
     """Why an exception that nobody knows more about, and that no exit code confirms, may not be what ended its rank;
     empty where nothing speaks against it.
@@ -201,6 +216,8 @@ def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
     """
     if not plain_exception(error):
         return ""
+    if state.killed and state.host in told_to_end(view):
+        return f"the launcher of {state.host} was told to end from outside, and rank {state.rank} was still running"
     if not error.uncaught:
         if any(echo.source is error.source and echo.first_line > error.last_line for echo in state.derived):
             return f"rank {state.rank} went on after it: it lost or awaited its peers later"
@@ -300,6 +317,8 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
             return None
         ranks = tuple(sorted(state.rank for state in quiet))
         cls, entry, rule, base = "python-exception", None, "exit-code", BASE["own-error-ambiguous"]
+        if not any(state.logged for state in quiet) and _ends_of_echoes(view, code):
+            base = BASE["bare-abort"]  # whoever only lost a peer ends with that code, too
     if echoes and number in (9, 11, 7, 4, 8) and len(echoes) == len(found):
         base -= 1.2
     candidate = Candidate(
@@ -320,6 +339,14 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
     if len(ranks) >= 2 and number in (11, 7, 9) and not oom:
         return spread(view, candidate)
     return candidate
+
+
+def _ends_of_echoes(view: View, code: int) -> bool:
+    """Whether ranks that only lost or awaited their peers ended with this exit code."""
+    return any(
+        state.derived and not state.own and any(one.code == code and not one.killed for one in state.exits)
+        for state in view.states.values()
+    )
 
 
 def first_failed_counts(view: View) -> Counter[int]:

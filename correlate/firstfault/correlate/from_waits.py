@@ -205,11 +205,11 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     ranks = tuple(sorted(state.rank for state in chosen))
     left_early = best == 3
     candidate = _absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
-    unread = [rank for host in candidate.hosts for rank in _unread(view, host)]
+    unread = tuple(state.rank for state in view.states.values() if not state.logged)
     if best == 1 and unread:
         candidate.base -= 1.0
-        candidate.against.append(f"rank {_list(tuple(unread))} of the same host left no log")
-        candidate.missing = f"the launcher's log of {candidate.hosts[0]}: which of its processes ended first, and how"
+        candidate.against.append(f"rank {_list(unread)} left no log at all")
+        candidate.missing = f"the log of rank {_list(unread)}, and the launchers': which process ended first, and how"
     for state in chosen[:6]:
         extent = state.last_extent(view.times)
         if extent:
@@ -226,12 +226,6 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
-
-
-def _unread(view: View, host: str) -> list[int]:
-    """Ranks of a host of which no line was read."""
-    known = (view.states[rank] for rank in view.names.ranks_of_host(host, view.attempt) if rank in view.states)
-    return [state.rank for state in known if not state.logged]
 
 
 def _unnamed_death(view: View, host: str | None) -> Exit | None:

@@ -199,6 +199,12 @@ def two_faults(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Tr
     )
 
 
+def fabric_stalls(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Truth:
+    """Everybody enters the collective and it never ends: no log of the ranks can tell why."""
+    _others_wait(run, at, set(), seq)
+    return Truth("fabric stalls", ("collective-slow",), open=True)
+
+
 def completes(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Truth:
     """Nothing fails."""
     for rank in range(run.cluster.world):
@@ -227,6 +233,9 @@ FAULTS: dict[str, Fault] = {
     "preempted": preempted,
     "nan-everywhere": nan_everywhere,
     "two-faults": two_faults,
+    "fabric-stall": fabric_stalls,
     "healthy": completes,
 }
-NCCL_ONLY = frozenset({"size-all-wait", "size-one-waits", "illegal-access", "xid79-speaks", "xid79-hangs", "cuda-oom"})
+NCCL_ONLY = frozenset(
+    {"size-all-wait", "size-one-waits", "illegal-access", "xid79-speaks", "xid79-hangs", "cuda-oom", "fabric-stall"}
+)
