@@ -170,7 +170,9 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
         siblings = [one for one in view.logged() if one.host == state.host]
         # where all of a host are silent, silence says nothing of one of them
         apart = len(siblings) == 1 or not all(one.silent for one in siblings)
-        apart = apart and not (state.killed and state.host in told)
+        # its launcher ended it because it was told to, or because another child had failed by itself
+        ended_early = state.killed and (state.host in told or any(one.own and not one.killed for one in siblings))
+        apart = apart and not ended_early
         if felt or ended or (state.silent and apart and not state.completed and others_lost):
             return candidate
     candidate.base -= 2.4

@@ -16,6 +16,7 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.collectives import WORLD, Collective
 from firstfault.correlate.exits import Exit
+from firstfault.correlate.from_ranks import told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
@@ -210,6 +211,10 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
         candidate.base -= 1.0
         candidate.against.append(f"rank {_list(unread)} left no log at all")
         candidate.missing = f"the log of rank {_list(unread)}, and the launchers': which process ended first, and how"
+    elif best == 1 and told_to_end(view):
+        candidate.base -= 1.0
+        candidate.against.append("launchers were told to end from outside, and whoever they end need not say a word")
+        candidate.missing = "who sent the signal: the scheduler's record of the job (sacct, slurmctld, kubelet events)"
     for state in chosen[:6]:
         extent = state.last_extent(view.times)
         if extent:
