@@ -107,6 +107,7 @@ class View:
     later_steps: dict[int, tuple[int, int]]
     last_progress: Moment | None = None
     first_echo: Moment | None = None
+    waiting_since: tuple[Moment | None] | None = None
 
     @property
     def usual_step_ns(self) -> int:

@@ -29,6 +29,8 @@ _FINGERPRINT = re.compile(
 
 def waiting_moment(view: View) -> Moment | None:
     """When the first rank that waits to the limit began to wait: the time of its line less what it says it waited."""
+    if view.waiting_since is not None:
+        return view.waiting_since[0]
     starts = []
     for one in view.collectives:
         for signal in one.waiters.values():
@@ -36,7 +38,8 @@ def waiting_moment(view: View) -> Moment | None:
             waited = signal.number("elapsed_ms") or signal.number("timeout_ms") or 0
             if moment is not None and signal.own_stamp:
                 starts.append(Moment(moment.ns - waited * 1_000_000, moment.bound_ns))
-    return min(starts, default=None)
+    view.waiting_since = (min(starts, default=None),)
+    return view.waiting_since[0]
 
 
 def _place(view: View, ranks: tuple[int, ...]) -> tuple[str, ...]:
@@ -443,10 +446,13 @@ def stuck_in_completed(view: View) -> Iterator[Candidate]:
 
 def nobody_missing(view: View) -> Iterator[Candidate]:
     """A collective that every member entered alike: nobody is left to blame, the fabric stays as a suspicion."""
+    blocked = chains(view)
     for one in view.collectives:
         members = one.group.members
         if one.seq is None or not one.waiters or one.odd or one.absent:
             continue
+        if all(blocked.get(rank, one) is not one for rank in one.waiters):
+            continue  # all of them wait in another operation, which they entered before
         if members and members <= set(one.waiters):
             candidate = _absentees(view, "fabric", (), BASE["fabric"], "collective-slow")
             candidate.component = "network"

@@ -74,7 +74,10 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         if into.cls == one.cls and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
             into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
-        into.base += 0.3 if one.rule in STRUCTURAL else 0.2
+        if one.rule not in STRUCTURAL:
+            into.base += 0.2
+        elif one.rule != into.rule:  # another group that shows the same is no other kind of evidence
+            into.base += 0.3
         if into.moment is None or (one.moment is not None and one.rule not in STRUCTURAL and one.moment < into.moment):
             into.moment = one.moment if one.rule not in STRUCTURAL else into.moment
     return kept

@@ -27,6 +27,7 @@ class Times:
         self.zones: Zones = naive_zones(timeline)
         self.alignment: Alignment = align(observations(timeline, self.zones))
         self._sources = timeline.sources
+        self._moments: dict[Signal, Moment | None] = {}
         clocks = {source.clock for source in timeline.sources.values() if source.clock}
         self._single = next(iter(clocks)) if len(clocks) == 1 else None
         self.zone_known = (
@@ -37,6 +38,11 @@ class Times:
 
     def of(self, signal: Signal) -> Moment | None:
         """Moment of a signal; an inherited stamp widens the bound by what its resolution says."""
+        if signal not in self._moments:
+            self._moments[signal] = self._moment(signal)
+        return self._moments[signal]
+
+    def _moment(self, signal: Signal) -> Moment | None:
         if signal.stamp_ns is None or signal.stamp_kind in ("monotonic", "relative"):
             return None
         stamp = utc(signal.stamp_ns, signal.utc_offset_s, signal.source, self.zones)
