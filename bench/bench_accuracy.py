@@ -29,12 +29,13 @@ for portion in ("ingest", "correlate", "report", "tests/correlate", "bench"):
     sys.path.insert(0, str(ROOT / portion))
 
 from naive import NAIVE  # noqa: E402
-from simulator.case import PRESETS, Case, make_case  # noqa: E402
+from simulator.case import PRESETS, make_case  # noqa: E402
 from simulator.faults import FAULTS  # noqa: E402
+from simulator.judge import outcome  # noqa: E402
 
 import firstfault.ingest.run as ingest_run  # noqa: E402
 from firstfault.catalog import load_catalog  # noqa: E402
-from firstfault.correlate.diagnosis import Diagnosis, Verdict  # noqa: E402
+from firstfault.correlate.diagnosis import Verdict  # noqa: E402
 from firstfault.correlate.engine import diagnose  # noqa: E402
 from firstfault.ingest import ingest  # noqa: E402
 from firstfault.timeline import open_timeline  # noqa: E402
@@ -44,29 +45,6 @@ ingest_run.load_catalog = lambda _folders: CATALOG  # read once for all jobs
 
 COLUMNS = ("right", "partial", "host", "needless", "withheld", "false")
 Row = dict[str, Any]
-
-
-def outcome(case: Case, found: Diagnosis) -> str:
-    """Where an answer stands."""
-    truth = case.truth
-    withheld = "needless" if case.settled else "withheld"
-    if truth.healthy:
-        return {Verdict.IDENTIFIED: "false", Verdict.NO_FAILURE: "right"}.get(found.verdict, withheld)
-    if found.verdict is Verdict.NO_FAILURE:
-        return "false"
-    if found.verdict is Verdict.UNDETERMINED:
-        return "right" if truth.open else withheld
-    ranks, hosts = set(found.initiating.ranks), set(found.initiating.hosts)
-    right = set(truth.ranks)
-    if not right:
-        return "right" if not ranks and found.failure.cls in truth.classes else "false"
-    if ranks == right:
-        return "right"
-    if ranks & right or (truth.later and not case.shows_first and ranks & set(truth.later)):
-        return "partial"
-    if not ranks and hosts == set(truth.hosts):
-        return "host"
-    return "false"
 
 
 def naive_answers(database: Path) -> dict[str, list[int]]:
@@ -242,7 +220,7 @@ def main() -> None:
     making.add_argument("--to", type=Path, help="one line of JSON a job; what it holds is not made again")
     making.add_argument("--keep", type=Path, help="keep the logs of answers that are not right")
     printing = commands.add_parser("table")
-    printing.add_argument("file", type=Path)
+    printing.add_argument("file", type=Path, nargs="+")
     printing.add_argument("--page", type=Path, help="write a page instead of printing tables")
     given = options.parse_args()
     if given.command == "table":
