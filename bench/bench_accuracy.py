@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -67,7 +68,7 @@ def simulated(seed: int, fault: str, knobs: str, keep: Path | None) -> Row:
             target = keep / f"{how}-{knobs}-{fault}-{seed}"
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                os.rename(logs, target)
+                shutil.move(logs, target)
         return {
             "knobs": knobs,
             "fault": fault,

@@ -398,7 +398,7 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
         for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
             hosts[view.names.canonical(name)].append(signal)
     for host, signals in sorted(hosts.items()):
-        ranks = view.names.ranks_of_host(host, view.attempt)
+        ranks = view.names.ranks_of_host(host, view.attempt) or _left_over(view)
         if view.states and not ranks and view.names.all_hosts():
             continue
         waited = [rank for rank in ranks if _waited_on(view, rank)]
@@ -416,6 +416,13 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
             signals=[(one, "the platform's word on this node") for one in signals[:6]],
             moment=earliest(view, signals),
         )
+
+
+def _left_over(view: View) -> tuple[int, ...]:
+    """The ranks of which nothing was read, not even their host, where they are as many as every known host has."""
+    hosts = {host: len(view.names.ranks_of_host(host, view.attempt)) for host in view.names.all_hosts()}
+    without = tuple(state.rank for state in view.states.values() if state.host is None and not state.logged)
+    return without if set(hosts.values()) == {len(without)} else ()
 
 
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
@@ -513,8 +520,9 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
         if source.host and source.kind in ("launcher", "node")
     }
     lived = {state.host for state in view.states.values() if state.derived or state.exits or state.completed}
+    every_host = all(state.host is not None for state in view.states.values())
     for host, signals in sorted(told.items()):
-        alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived
+        alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived and every_host
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         yield Candidate(
             rule="unauthored-signal",
