@@ -397,8 +397,9 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
         host = host_of_signal(view, signal)
         for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
             hosts[view.names.canonical(name)].append(signal)
+    unknown = [host for host in hosts if not view.names.ranks_of_host(host, view.attempt)]
     for host, signals in sorted(hosts.items()):
-        ranks = view.names.ranks_of_host(host, view.attempt) or _left_over(view)
+        ranks = view.names.ranks_of_host(host, view.attempt) or (_left_over(view) if unknown == [host] else ())
         if view.states and not ranks and view.names.all_hosts():
             continue
         waited = [rank for rank in ranks if _waited_on(view, rank)]
