@@ -502,25 +502,10 @@ def one_names_the_lost_peer() -> Job:
 
 # the tests
 
-NOT_YET = {
-    ("waits-in-completed", True): "the graph has no edge from a collective to who waits in it alone",
-    ("member-unlogged", True): "the graph has no edge to members without a log",
-    ("storage-failed", True): "a stalled file system blames no rank, so no rank is joined to it",
-}
-
 
 @pytest.mark.parametrize(
     ("rule", "make", "expected"),
-    [
-        pytest.param(
-            rule,
-            make,
-            expected,
-            id=f"{rule}-{make.__name__}",
-            marks=pytest.mark.xfail(reason=NOT_YET[(rule, fire)], strict=True) if (rule, fire) in NOT_YET else (),
-        )
-        for rule, make, expected, fire in CASES
-    ],
+    [pytest.param(rule, make, expected, id=f"{rule}-{make.__name__}") for rule, make, expected, _ in CASES],
 )
 def test_rule(rule: str, make: Callable[[], Job], expected: Pairs) -> None:
     assert {(effect, cause) for effect, name, cause in make().edges() if name == rule} == expected

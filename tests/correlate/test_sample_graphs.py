@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from firstfault.correlate.engine import correlate
-from firstfault.correlate.graph import build, validate
+from firstfault.correlate.graph import build
+from firstfault.correlate.graph_check import validate
 from firstfault.ingest import ingest
 from firstfault.timeline import open_timeline
 

@@ -57,7 +57,6 @@ def test_statements_about_ntp_time_link_clocks() -> None:
     assert found["wall:b"] - found["wall:a"] == pytest.approx(12.5, abs=0.2)
 
 
-@pytest.mark.xfail(strict=True, reason="dump signals are not among the common events")
 def test_a_dump_signal_links_clocks() -> None:
     """All ranks see the signal within a second: without any common step it is the only link."""
     job = Job(skew={"b": 400.0}, a=1, b=1)

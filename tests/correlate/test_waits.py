@@ -317,3 +317,20 @@ def test_step_lines_alone_show_no_straggler(tmp_path: Path) -> None:
     found = job.diagnose(tmp_path)
     assert found.verdict is Verdict.UNDETERMINED
     assert found.initiating.ranks == ()
+
+
+def test_many_groups_that_wait_do_not_make_the_fabric_guilty() -> None:
+    """
+    r0-14  [ALLREDUCE #27 of world ............ 599 s]   r15 never enqueued it
+    r0-13     [ALLGATHER #3, in seven groups of two  598 s]
+    """
+    job = Job(**dict.fromkeys("abcdefgh", 2))
+    for log in job.ranks():
+        log.steps(8)
+    for rank in range(15):
+        if rank < 14:
+            pair = rank // 2
+            job.rank(rank).timeout(3, at=619.9, waited=598, op="ALLGATHER", group=f"tp{pair}", pg_rank=rank % 2)
+        job.rank(rank).timeout(27, at=620, waited=599, enqueued=27, completed=26)
+    job.rank(15).counters(26, 26, at=621)
+    assert job.accused() == ("collective-rank-absent", (15,), ("h",))

@@ -23,7 +23,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from firstfault.correlate.candidate import Candidate
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.engine import AttemptResult, Correlation, correlate, diagnose
-from firstfault.correlate.graph import build, validate
+from firstfault.correlate.graph import build
+from firstfault.correlate.graph_check import validate
 from firstfault.timeline import create_schema, write_timeline
 
 BASE_NS = 1_780_000_000 * 10**9

@@ -49,6 +49,10 @@ class Aligned:
 
         After a clock was set back its stamps repeat: the later stretch is taken, and the bound reaches the other.
         """
+        if len(self.segments) == 1:
+            only = self.segments[0]
+            true = only.true_time(stamp_s)
+            return true, only.bound(true)
         ends = [*(one.from_s for one in self.segments[1:]), float("inf")]
         found = [
             (true, one.bound(true))

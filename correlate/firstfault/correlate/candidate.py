@@ -47,6 +47,7 @@ BASE = {
     "lost-store": 2.4,
     "raised-desync": 2.4,
     "own-error-ambiguous": 2.3,
+    "own-error-doubtful": 1.9,
     "peer-common-end": 1.8,
     "behind": 1.6,
     "bare-abort": 1.5,
@@ -111,6 +112,7 @@ class View:
     step_times: list[int] = field(default_factory=list)
     last_progress: Moment | None = None
     first_echo: Moment | None = None
+    waiting_since: tuple[Moment | None] | None = None
 
     @property
     def usual_step_ns(self) -> int:

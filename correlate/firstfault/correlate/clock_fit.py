@@ -84,6 +84,18 @@ def _spread(values: Floats) -> float:
     return float(np.median(np.abs(values - np.median(values)))) * 1.4826 if len(values) else 0.0
 
 
+def _close_together(values: Floats, resolution: float) -> NDArray[np.bool_]:
+    """The values around the third that lies closest together: lines that are printed late lie apart, even where they
+    are the most.
+    """
+    ordered = np.sort(values)
+    reach = max(len(values) // 3, 2)
+    widths = ordered[reach:] - ordered[:-reach]
+    start = int(np.argmin(widths))
+    width = max(float(widths[start]), resolution, 2 * _LEAST_NOISE_S)
+    return np.asarray(np.abs(values - (ordered[start] + ordered[start + reach]) / 2) <= 3 * width)
+
+
 def _centre(values: Floats, resolution: float) -> float:
     """Median; of stamps cut to whole seconds the mean of what lies near it, because they fall on few values."""
     if not len(values):
@@ -102,15 +114,15 @@ def fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s
     slope, error, middle = 0.0, _USUAL_DRIFT, float(np.median(true)) if n else 0.0
     rest = residual
     if n >= 6:
-        keep = np.ones(n, dtype=bool)
+        keep = _close_together(residual, resolution)
         for _ in range(4):
             x, y = true[keep], residual[keep]
             middle = float(np.mean(x))
             around = float(np.sum((x - middle) ** 2))
             rise = float(np.sum((x - middle) * (y - np.mean(y)))) / around if around > 0 else 0.0
             rest = residual - rise * (true - middle)
-            sigma = max(_spread(rest), 0.3 * resolution, _LEAST_NOISE_S)
-            inside = np.abs(rest - np.median(rest)) <= 3 * sigma + 0.5 * resolution
+            sigma = max(_spread(rest[keep]), 0.3 * resolution, _LEAST_NOISE_S)
+            inside = np.abs(rest - np.median(rest[keep])) <= 3 * sigma + 0.5 * resolution
             if inside.sum() < 6 or (inside == keep).all():
                 break
             keep = inside
@@ -118,7 +130,7 @@ def fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s
             measured = sigma / around**0.5
             weight = _USUAL_DRIFT**2 / (_USUAL_DRIFT**2 + measured**2)
             slope, error = weight * rise, weight**0.5 * measured
-        rest = residual - slope * (true - middle)
+        rest = (residual - slope * (true - middle))[keep]
     centre = _centre(rest, resolution)
     # few points tell little of their own noise: that of all clocks counts as four more
     noise = float(np.hypot(_spread(rest) * n**0.5, usual * 2) / (n + 4) ** 0.5)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
-from firstfault.correlate.from_ranks import earliest
+from firstfault.correlate.from_ranks import earliest, told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import is_echo
 from firstfault.correlate.window import Fit, Window
@@ -143,7 +143,9 @@ def _lost_on(view: View, host: str | None) -> list[int]:
     ]
     if worker:
         return worker
-    return [state.rank for state in states if state.silent and not state.completed and not state.killed]
+    # a rank without a log may be the one, too
+    quiet = (state for state in states if not state.logged or (state.silent and not state.completed))
+    return [state.rank for state in quiet if not state.killed]
 
 
 def device_faults(view: View, window: Window) -> Iterator[Candidate]:
@@ -166,6 +168,7 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
     if fits != {Fit.UNKNOWN}:
         return candidate
     others_lost = any(state.derived for state in view.states.values())
+    told = told_to_end(view)
     for rank in candidate.ranks:
         state = view.states.get(rank)
         if state is None or not state.logged:
@@ -174,7 +177,13 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
             one.event in (Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.HANG) for one in (*state.own, *state.derived)
         )
         ended = any(one.died_by in (6, 7, 9, 11) and not one.killed for one in state.exits)
-        if felt or ended or (state.silent and not state.completed and others_lost):
+        siblings = [one for one in view.logged() if one.host == state.host]
+        # where all of a host are silent, silence says nothing of one of them
+        apart = len(siblings) == 1 or not all(one.silent for one in siblings)
+        # its launcher ended it because it was told to, or because another child had failed by itself
+        ended_early = state.killed and (state.host in told or any(one.own and not one.killed for one in siblings))
+        apart = apart and not ended_early
+        if felt or ended or (state.silent and apart and not state.completed and others_lost):
             return candidate
     candidate.base -= 2.4
     candidate.against.append("nothing says when it was, and the rank of that device shows nothing of it")
@@ -245,7 +254,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
 
 def link_faults(view: View, window: Window) -> Iterator[Candidate]:
     """Ports, links and adapters that report their own failure, by host."""
-    ends = _ends(view)
+    ends = _ends(view, unclosed=True)
     hosts: dict[str | None, list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if usable(signal, Event.LINK_FAULT) and not window.stale(signal):
@@ -260,10 +269,16 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
         first = (sure or signals)[0]
         # a port that goes down for a moment breaks no connection by itself
-        felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
-        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt else 0.6)
+        felt = any(
+            one.event is Event.PEER_LOSS and "closed by" not in one.text
+            for state in view.states.values()
+            for one in state.derived
+        )
+        # connections that break while every launcher is told to end break because of that
+        ended = set(view.names.all_hosts()) <= told_to_end(view)
+        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
-        end = len(far) >= 2
+        end = len(far) >= 2 and not ended
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",
@@ -352,9 +367,10 @@ def _with_waiters(view: View, places: Mapping[tuple[str, str], list[Signal]]) ->
     return joined
 
 
-def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
+def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal]]]:
     """Where broken connections led: by host, by the host that lost them.
 
+    `unclosed` leaves out those that the other end closed: its kernel does so for a process that ends, no link does.
     Most of them must lead to a host for it to be their common end.
     """
     ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
@@ -366,6 +382,7 @@ def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
             or signal.event is not Event.PEER_LOSS
             or not peer
             or signal.captures.get("status") == "5"
+            or (unclosed and "closed by" in signal.text)
         ):
             continue
         counts[signal.rank] += 1
@@ -430,8 +447,9 @@ def lost_nodes(view: View, window: Window) -> Iterator[Candidate]:
         host = host_of_signal(view, signal)
         for name in (signal.captures.get("hosts") or host or "").replace(",", " ").split():
             hosts[view.names.canonical(name)].append(signal)
+    unknown = [host for host in hosts if not view.names.ranks_of_host(host, view.attempt)]
     for host, signals in sorted(hosts.items()):
-        ranks = view.names.ranks_of_host(host, view.attempt)
+        ranks = view.names.ranks_of_host(host, view.attempt) or (_left_over(view) if unknown == [host] else ())
         of_the_job = any(one.source.kind in ("launcher", "job", "node", "rank") for one in signals)
         if view.states and not ranks and view.names.all_hosts() and not of_the_job:
             continue
@@ -462,6 +480,13 @@ def _before_the_run(view: View, signal: Signal) -> bool:
         if extent.first_ns is not None and state.host == host and extent.source.clock == signal.source.clock
     ]
     return signal.stamp_ns is not None and bool(starts) and signal.stamp_ns < min(starts)
+
+
+def _left_over(view: View) -> tuple[int, ...]:
+    """The ranks of which nothing was read, not even their host, where they are as many as every known host has."""
+    hosts = {host: len(view.names.ranks_of_host(host, view.attempt)) for host in view.names.all_hosts()}
+    without = tuple(state.rank for state in view.states.values() if state.host is None and not state.logged)
+    return without if set(hosts.values()) == {len(without)} else ()
 
 
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
@@ -560,8 +585,10 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
         for source in view.timeline.sources.values()
         if source.host and source.kind in ("launcher", "node")
     }
+    lived = {state.host for state in view.states.values() if state.derived or state.exits or state.completed}
+    every_host = all(state.host is not None for state in view.states.values())
     for host, signals in sorted(told.items()):
-        alone = len(told) == 1 and bool(spared) and spared <= speaking
+        alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived and every_host
         by_hand = any(one.number("signal_no") == 2 for one in signals)
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         candidate = Candidate(

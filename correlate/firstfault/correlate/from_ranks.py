@@ -93,10 +93,15 @@ def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Si
 
 
 def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate:
+    doubts = {
+        state.rank: "" if _second_witness(view, state, signal) else may_have_lived_on(view, state, signal)
+        for state, signal in found
+    }
+    found = [(state, signal) for state, signal in found if not doubts[state.rank]] or found
     signals = [signal for _, signal in found]
     ranks = tuple(sorted(state.rank for state, _ in found))
     first = signals[0]
-    witnessed = [state for state, _ in found if _second_witness(view, state)]
+    witnessed = [state for state, signal in found if _second_witness(view, state, signal)]
     ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
     if ambiguous and first.event is Event.NATIVE_CRASH and any(_died_natively(state) for state, _ in found):
         ambiguous = False  # the signal that its launcher saw is the crash itself, not an abort by its watchdog
@@ -104,6 +109,9 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         ambiguous = False
     rule = "own-error-ambiguous" if ambiguous else "own-error-witnessed" if witnessed else "own-error"
     base = BASE[rule] + (0.5 if ambiguous and witnessed else 0.0)
+    doubt = "" if witnessed else doubts[found[0][0].rank]
+    if doubt:
+        rule, base = "own-error-ambiguous", BASE["own-error-doubtful"]
     candidate = Candidate(
         rule=rule,
         cls=first.cls or "python-exception",
@@ -115,6 +123,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
         moment=earliest(view, signals),
     )
+    if doubt:
+        candidate.against.append(doubt)
     if all(_only_warned(signal) for signal in signals) and not witnessed:
         candidate.rule = "own-error-ambiguous"
         candidate.base = BASE["own-error-ambiguous"] - 0.6
@@ -237,8 +247,59 @@ def _few_first(candidate: Candidate, view: View) -> bool:
     )
 
 
-def _second_witness(view: View, state: RankState) -> bool:
-    if any(one.code not in (None, 0) and not one.killed for one in state.exits):
+def plain_exception(signal: Signal) -> bool:
+    """Whether a line is an exception that no entry knows more about."""
+    return signal.event is Event.EXCEPTION and (signal.entry is None or signal.entry in FALLBACK_ENTRIES)
+
+
+def told_to_end(view: View) -> frozenset[str]:
+    """Hosts whose launcher was asked to end by a signal: it had seen no child fail until then."""
+    found = set()
+    for signal in view.signals:
+        host = signal.host or signal.source.host
+        if signal.event is Event.SIGNAL_RECEIVED and signal.rank is None and not signal.weak and host:
+            found.add(view.names.canonical(host))
+    return frozenset(found)
+
+
+def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
+    """Why an exception that nobody knows more about, and that no exit code confirms, may not be what ended its rank;
+    empty where nothing speaks against it.
+
+    Programs print tracebacks of exceptions that they catch. torch's hook marks those that nothing caught
+    (distributed_c10d.py, init_process_group), so where it marked one, an unmarked one was caught, or not in the main
+    thread.
+    """
+    if not plain_exception(error):
+        return ""
+    told = told_to_end(view)
+    if state.killed and told:
+        return f"launchers were told to end from outside, and rank {state.rank} was still running when its own ended it"
+    if state.completed and not any(one.code for one in state.exits):
+        return f"rank {state.rank} says that it completed"
+    if not error.uncaught:
+        if state.killed:
+            return f"rank {state.rank} was still running when its launcher ended it"
+        if told:
+            return "launchers were told to end from outside, and nothing says that it was not caught"
+        if any(echo.source is error.source and echo.first_line > error.last_line for echo in state.derived):
+            return f"rank {state.rank} went on after it: it lost or awaited its peers later"
+        # a line that names its group's GUID is of torch 2.5 or later, the hook of 2.3
+        if any(signal.uncaught or "pg_guid" in signal.captures for signal in view.signals):
+            return "nothing says that it was not caught, and torch marks those that are not in this job"
+    siblings = view.names.ranks_of_host(state.host, view.attempt) if state.host else ()
+    unread = [rank for rank in siblings if rank in view.states and not view.states[rank].logged]
+    if unread and not any(one.host == state.host for one in view.exits):
+        return f"rank {unread[0]} of the same host left no log, and no launcher says which of them failed"
+    return ""
+
+
+def _second_witness(view: View, state: RankState, error: Signal) -> bool:
+    if error.uncaught and not plain_exception(error):
+        return True
+    # Python ends with 1 after an exception; an abort is the watchdog's or the runtime's
+    codes = [one.code for one in state.exits if one.code not in (None, 0) and not one.killed]
+    if any(not plain_exception(error) or code is None or code > 0 for code in codes):
         return True
     others_wait = any(
         state.rank in one.absent or (one.waiters and state.rank not in one.waiters and state.rank in one.group.members)
@@ -321,6 +382,8 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
             return None
         ranks = tuple(sorted(state.rank for state in quiet))
         cls, entry, rule, base = "python-exception", None, "exit-code", BASE["own-error-ambiguous"]
+        if not any(state.logged for state in quiet) and _ends_of_echoes(view, code):
+            base = BASE["bare-abort"]  # whoever only lost a peer ends with that code, too
     if echoes and number in (9, 11, 7, 4, 8) and len(echoes) == len(found):
         base -= 1.2
     candidate = Candidate(
@@ -341,6 +404,19 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
     if len(ranks) >= 2 and number in (11, 7, 9) and not oom:
         return spread(view, candidate)
     return candidate
+
+
+def _ends_of_echoes(view: View, code: int) -> bool:
+    """Whether ranks that only lost or awaited their peers ended with this exit code, or raised that as an exception,
+    with which Python ends with 1.
+    """
+    for state in view.states.values():
+        if state.derived and not state.own:
+            if any(one.code == code and not one.killed for one in state.exits):
+                return True
+            if code == 1 and any(one.uncaught for one in state.derived):
+                return True
+    return False
 
 
 def first_failed_counts(view: View) -> Counter[int]:

@@ -16,6 +16,7 @@ from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.collectives import WORLD, Collective
 from firstfault.correlate.exits import Exit
+from firstfault.correlate.from_ranks import told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
@@ -28,6 +29,8 @@ _FINGERPRINT = re.compile(
 
 def waiting_moment(view: View) -> Moment | None:
     """When the first rank that waits to the limit began to wait: the time of its line less what it says it waited."""
+    if view.waiting_since is not None:
+        return view.waiting_since[0]
     starts = []
     for one in view.collectives:
         for signal in one.waiters.values():
@@ -35,7 +38,8 @@ def waiting_moment(view: View) -> Moment | None:
             waited = signal.number("elapsed_ms") or signal.number("timeout_ms") or 0
             if moment is not None and signal.own_stamp:
                 starts.append(Moment(moment.ns - waited * 1_000_000, moment.bound_ns))
-    return min(starts, default=None)
+    view.waiting_since = (min(starts, default=None),)
+    return view.waiting_since[0]
 
 
 def _place(view: View, ranks: tuple[int, ...]) -> tuple[str, ...]:
@@ -238,6 +242,15 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     ranks = tuple(sorted(state.rank for state in chosen))
     left_early = best == 3
     candidate = _absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
+    unread = tuple(state.rank for state in view.states.values() if not state.logged)
+    if best == 1 and unread:
+        candidate.base -= 1.0
+        candidate.against.append(f"rank {_list(unread)} left no log at all")
+        candidate.missing = f"the log of rank {_list(unread)}, and the launchers': which process ended first, and how"
+    elif best == 1 and told_to_end(view):
+        candidate.base -= 1.0
+        candidate.against.append("launchers were told to end from outside, and whoever they end need not say a word")
+        candidate.missing = "who sent the signal: the scheduler's record of the job (sacct, slurmctld, kubelet events)"
     for state in chosen[:6]:
         extent = state.last_extent(view.times)
         if extent:
@@ -316,7 +329,9 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
     if not state.exits:
         if state.completed:
             return 3
-        return 3 if reported and state.host is not None else 1
+        # a report that names no rank may be about this one
+        nameless = any(not one.ranks and one.host == state.host for one in view.exits)
+        return 3 if reported and state.host is not None and not nameless else 1
     if not state.killed:
         return 1 if state.exit_code == 0 else 0
     kill = next((one.signal for one in state.exits if one.killed), None)
@@ -327,7 +342,9 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
         if not few and not other.timeouts and any((one.entry or "").startswith("nccl") for one in other.derived):
             continue
         for signal in other.derived[:3]:
-            gap = view.times.same_clock_gap(signal, kill) if kill and signal.own_stamp else None
+            if not signal.own_stamp:
+                continue  # how long after its neighbour it was printed is open
+            gap = view.times.same_clock_gap(signal, kill) if kill else None
             if gap is None and kill is not None:
                 said, ended = view.times.of(signal), view.times.of(kill)
                 gap = ended.ns - ended.bound_ns - said.end_ns if said and ended else None
@@ -356,13 +373,17 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             for state in view.states.values()
             if state.host not in (host, None) and (state.derived or state.secondary)
         ]
-        ends = [ns for state in states if (ns := _last_ns(view, state)) is not None]
+        # who prints no steps while others of its host do has been silent since its start
+        speaking = [state for state in states if state.progress is not None] or states
+        ends = [ns for state in speaking if (ns := _last_ns(view, state)) is not None]
         steps = {state.last_step for state in states if state.last_step is not None}
         together = len(ends) >= 1 and max(ends) - min(ends) <= 3 * _SECOND and len(steps) <= 1
         others = {state.host for state in view.logged() if state.host not in (host, None)}
         if not elsewhere or not together or {state.host for state in elsewhere} != others:
             continue
         if _speaks_later(view, host, max(ends)) or not _waits_for(view, elsewhere, max(ends)):
+            continue
+        if _closed_its_end(view, host, elsewhere):
             continue
         ranks = view.names.ranks_of_host(host, view.attempt)
         alone = len(of_host) == 1
@@ -413,6 +434,17 @@ def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:
                 return True
             moment = view.times.of(signal)
             if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
+                return True
+    return False
+
+
+def _closed_its_end(view: View, host: str, elsewhere: list[RankState]) -> bool:
+    """Whether a host closed a connection: its kernel did so for a process that ended, so the host itself was alive."""
+    for state in elsewhere:
+        for signal in state.derived:
+            peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+            closed = signal.event is Event.PEER_LOSS and "closed by" in signal.text
+            if closed and peer and (view.names.host_of_address(peer) or peer) == host:
                 return True
     return False
 
@@ -473,10 +505,13 @@ def stuck_in_completed(view: View) -> Iterator[Candidate]:
 
 def nobody_missing(view: View) -> Iterator[Candidate]:
     """A collective that every member entered alike: nobody is left to blame, the fabric stays as a suspicion."""
+    blocked = chains(view)
     for one in view.collectives:
         members = one.group.members
         if one.seq is None or not one.waiters or one.odd or one.absent:
             continue
+        if all(blocked.get(rank, one) is not one for rank in one.waiters):
+            continue  # all of them wait in another operation, which they entered before
         if members and members <= set(one.waiters):
             candidate = _absentees(view, "fabric", (), BASE["fabric"], "collective-slow")
             candidate.component = "network"

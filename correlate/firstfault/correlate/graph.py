@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.collectives import Collective
 from firstfault.correlate.from_machines import host_of_signal
 from firstfault.correlate.from_waits import chains
 from firstfault.correlate.model import Signal
@@ -116,14 +117,35 @@ def build(view: View, root: Candidate | None) -> nx.DiGraph[str]:
     _rest(builder, places)
     for place in places:
         builder.graph.nodes[place]["root"] = True
+    straighten(builder.graph)
     return builder.graph
+
+
+def straighten(graph: nx.DiGraph[str]) -> None:
+    """Take out the weakest edge of every circle: ranks that told each other, launchers that saw who they then ended.
+
+    A root follows from nothing, so no edge leaves it.
+    """
+    import networkx as nx
+
+    roots = [key for key, root in graph.nodes(data="root") if root]
+    graph.remove_edges_from([(key, cause) for key in roots for cause in list(graph.successors(key))])
+    for knot in sorted(map(sorted, nx.strongly_connected_components(graph))):
+        while len(knot) > 1:
+            try:
+                circle = nx.find_cycle(graph.subgraph(knot))
+            except nx.NetworkXNoCycle:
+                break
+            weakest = min(circle, key=lambda one: (_weight(graph.edges[one]["edge"].rule.strength), one))
+            graph.remove_edge(*weakest)
 
 
 def _root_places(builder: Builder, root: Candidate | None) -> list[str]:
     if root is None:
         return []
     signals = [signal for signal, _ in root.signals[:4]]
-    ranks = [builder.rank(number) for number in root.ranks]
+    numbers = root.ranks or (_stalled(builder.view, root) if root.rule == "io-stall" else ())
+    ranks = [builder.rank(number) for number in numbers]
     machine = {
         "oom-kill": "killed-by-memory",
         "device-fault": "device-failed",
@@ -155,6 +177,17 @@ def _root_places(builder: Builder, root: Candidate | None) -> list[str]:
     return ranks
 
 
+def _stalled(view: View, root: Candidate) -> tuple[int, ...]:
+    """Ranks of the hosts whose file system stalled that failed by themselves or fell silent: who waits for others does
+    not wait for it.
+    """
+    return tuple(
+        state.rank
+        for state in view.states.values()
+        if state.host in root.hosts and (state.own or (state.silent and not state.completed and not state.killed))
+    )
+
+
 def _collectives(builder: Builder) -> None:
     view, root = builder.view, builder.root
     blocked = chains(view)
@@ -163,8 +196,11 @@ def _collectives(builder: Builder) -> None:
     for one in view.collectives:
         label = labels[id(one)]
         node = builder.vertex("collective", label, label)
+        stuck = one.waiters if one.passed and len(one.waiters) <= len(one.passed) else {}
         for rank, signal in sorted(one.waiters.items()):
-            if blocked.get(rank) is one:
+            if rank in stuck:
+                builder.edge(node, builder.rank(rank), "waits-in-completed", (signal, *list(one.passed.values())[:1]))
+            elif blocked.get(rank) is one and rank not in one.odd:
                 builder.edge(builder.rank(rank), node, "waits-in", (signal,))
         for rank, signal in sorted(one.absent.items()):
             builder.edge(node, builder.rank(rank), "member-absent", (signal,))
@@ -182,10 +218,23 @@ def _collectives(builder: Builder) -> None:
         for rank in sorted(one.group.members - set(one.waiters) - guilty):
             other = blocked.get(rank)
             if other is not None and other is not one:
-                label = labels[id(other)]
-                builder.edge(
-                    node, builder.vertex("collective", label, label), "member-elsewhere", (other.waiters[rank],)
-                )
+                if _entered(view, other) < _entered(view, one):
+                    label = labels[id(other)]
+                    builder.edge(
+                        node, builder.vertex("collective", label, label), "member-elsewhere", (other.waiters[rank],)
+                    )
+            elif other is None and rank in view.states and not view.states[rank].logged:
+                builder.edge(node, builder.rank(rank), "member-unlogged", list(one.waiters.values())[:1])
+
+
+def _entered(view: View, one: Collective) -> tuple[int, str]:
+    """When the first of those that wait in a collective entered it; unknown times last, equal ones by name."""
+    starts = [
+        moment.ns - waited * 1_000_000
+        for signal in one.waiters.values()
+        if (moment := view.times.of(signal)) is not None and (waited := signal.number("elapsed_ms")) is not None
+    ]
+    return (min(starts, default=1 << 62), one.label)
 
 
 def _launchers(builder: Builder) -> None:
@@ -222,11 +271,19 @@ def _peers(builder: Builder) -> None:
                 signal.event is Event.DUMP_SIGNAL
                 and (source := signal.number("peer_rank")) is not None
                 and source != state.rank
+                and not _spoke_later(view, source, signal)
             ):
                 builder.edge(builder.rank(state.rank), builder.rank(source), "told-by", (signal,))
             elif signal.event is Event.STORE_LOST:
                 host = view.names.host_of(0, view.attempt) or host_of_signal(view, signal) or "unknown"
                 builder.edge(builder.rank(state.rank), builder.launcher(host), "lost-store", (signal,))
+
+
+def _spoke_later(view: View, source: int, told: Signal) -> bool:
+    """Whether the log of a signal shows the watchdog of the rank that is said to have sent it only behind it."""
+    state = view.states.get(source)
+    fired = [one.line for one in (state.timeouts if state else []) if one.source is told.source]
+    return bool(fired) and min(fired) > told.line
 
 
 def _rest(builder: Builder, places: list[str]) -> None:
@@ -243,20 +300,3 @@ def _rest(builder: Builder, places: list[str]) -> None:
         if node not in reaching and node not in places:
             shown = state.derived or state.secondary or state.own
             builder.edge(node, places[0], "follows-root", shown[:1])
-
-
-def validate(graph: nx.DiGraph[str]) -> list[str]:
-    """What is wrong with a graph: edges without a rule, rules between wrong kinds of vertices, roots with a cause."""
-    wrong = []
-    for effect, cause, data in graph.edges(data=True):
-        edge = data.get("edge")
-        if not isinstance(edge, Edge):
-            wrong.append(f"{effect} -> {cause}: no rule")
-            continue
-        kinds = (graph.nodes[effect]["kind"], graph.nodes[cause]["kind"])
-        if kinds != (edge.rule.effect, edge.rule.cause) and edge.rule.id not in ("follows-root", "told-by"):
-            wrong.append(
-                f"{effect} -> {cause}: {edge.rule.id} joins {edge.rule.effect} to {edge.rule.cause}, "
-                f"not {kinds[0]} to {kinds[1]}"
-            )
-    return wrong

@@ -49,6 +49,7 @@ class StepMark:
     key: str
     stamp_ns: int
     res_ns: int
+    zoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
                 """
                 SELECT s.clock, coalesce(p.attempt, 0), 'step ' || coalesce(p.epoch || '/', '') || p.step,
                        min(p.stamp_ns - coalesce(l.utc_offset_s, s.utc_offset_s, 0)::BIGINT * 1000000000),
-                       min(coalesce(l.stamp_res_ns, 1000000000))
+                       min(coalesce(l.stamp_res_ns, 1000000000)),
+                       coalesce(l.utc_offset_s, s.utc_offset_s) IS NOT NULL
                 FROM progress p JOIN sources s USING (source_id)
                 LEFT JOIN line_rows l ON l.source_id = p.source_id AND l.line = p.line
                 WHERE p.stamp_own AND p.stamp_ns IS NOT NULL AND s.clock IS NOT NULL
@@ -183,8 +185,11 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
         SELECT signal_id, source_id, line, coalesce(first_line, line), coalesce(last_line, line), entry, fact, event,
                class, role, coalesce(weak, FALSE), level, rank, local_rank, host, coalesce(attempt, 0), pid, gpu,
                stamp_ns, stamp_kind, coalesce(stamp_res_ns, 1000000000), coalesce(stamp_own, FALSE), utc_offset_s,
-               coalesce(text, ''), captures
+               coalesce(text, ''), captures, hooked.line IS NOT NULL
         FROM signal_rows
+        LEFT JOIN (
+            SELECT DISTINCT source_id, line FROM line_rows WHERE format = 'torch-rank-prefix'
+        ) hooked USING (source_id, line)
         WHERE event IS DISTINCT FROM 'progress'
         ORDER BY source_id, line, signal_id
     """
@@ -216,6 +221,7 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
             utc_offset_s=row[22],
             text=row[23],
             captures={str(key): str(value) for key, value in captures.items() if value is not None},
+            uncaught=row[25],
         )
 
 

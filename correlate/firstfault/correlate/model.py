@@ -100,7 +100,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
-    """One line that says something, with everything known about its place. Compared and hashed by identity."""
+    """One line that says something, with everything known about its place. Compared and hashed by identity.
+
+    `uncaught`: torch's exception hook put the rank in front of the line, so nothing had caught the exception.
+    """
 
     id: int
     source: Source
@@ -127,6 +130,7 @@ class Signal:
     utc_offset_s: int | None
     text: str
     captures: dict[str, str] = field(default_factory=dict)
+    uncaught: bool = False
 
     def number(self, name: str) -> int | None:
         """A capture as an integer, None where it is absent or no number."""

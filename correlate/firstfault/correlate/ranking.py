@@ -87,7 +87,10 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         if (into.cls == one.cls or not into.ranks) and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
             into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
-        into.base += 0.3 if one.rule in STRUCTURAL else 0.2
+        if one.rule not in STRUCTURAL:
+            into.base += 0.2
+        elif one.rule != into.rule:  # another group that shows the same is no other kind of evidence
+            into.base += 0.3
         if into.moment is None or (one.moment is not None and one.rule not in STRUCTURAL and one.moment < into.moment):
             into.moment = one.moment if one.rule not in STRUCTURAL else into.moment
     return kept
@@ -142,7 +145,7 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
         return set(other.hosts) <= set(known.hosts)
     same_host = bool(known.hosts) and known.hosts == other.hosts
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
-        return known.cls == other.cls
+        return known.cls == other.cls and not _other_device(known, other)
     if same_host and not known.ranks and known.rule == "oom-kill":
         return other.rule == "killed-by-signal"
     return False
@@ -198,6 +201,14 @@ def _two_roots(view: View, one: Candidate, other: Candidate) -> bool:
     if set(one.ranks) & set(other.ranks) or set(one.hosts) & set(other.hosts):
         return False
     return before(view, one, other) is None
+
+
+def _other_device(known: Candidate, other: Candidate) -> bool:
+    """Whether two reports of a driver name different devices."""
+    one, two = (
+        {bus for signal, _ in each.signals if (bus := signal.captures.get("bus_id"))} for each in (known, other)
+    )
+    return bool(one and two) and not one & two
 
 
 def _bonus(one: Candidate) -> float:
@@ -344,7 +355,7 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
 
 def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
     """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a
-    poll.
+    poll. A process that raised takes seconds to end.
     """
     moments = []
     for candidate in (one, other):
@@ -352,13 +363,15 @@ def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
             moment
             for end in view.exits
             if end.signal.attempt == view.attempt and end.signal.own_stamp and end.host in candidate.hosts
+            if not end.ranks or set(end.ranks) & set(candidate.ranks)
             if (moment := view.times.of(end.signal)) is not None
         ]
         if not candidate.ranks or len(candidate.hosts) != 1 or not seen:
             return None
         moments.append(min(seen))
     first, second = moments
-    slack = first.bound_ns + second.bound_ns + 300_000_000
+    raised = any(a.rule.startswith("own-error") for a in (one, other))
+    slack = first.bound_ns + second.bound_ns + (5 * _SECOND if raised else 300_000_000)
     if one.hosts == other.hosts or abs(first.ns - second.ns) <= slack:
         return None
     return first.ns < second.ns

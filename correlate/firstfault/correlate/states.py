@@ -244,13 +244,28 @@ def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times:
     for signal in state.own:
         fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
         plain = signal.event in (Event.EXCEPTION, Event.INIT_FAILURE, Event.IO_ERROR, Event.NUMERIC)
-        if reached and plain:
+        if (reached and plain) or (fallback and plain and lived_on(state, signal)):
             state.survived.append(signal)
         elif any(_after(kill, signal, times) for kill in kills) or (spoiled and fallback and plain):
             state.secondary.append(signal)
         else:
             kept.append(signal)
     state.own = kept
+
+
+def lived_on(state: RankState, error: Signal) -> bool:
+    """Whether an exception was caught: nothing caught a later one of the main thread, or a signal ended the process.
+
+    Frames that Python prints as one chain are one record, so an error and what it led to are not taken apart here.
+    """
+    if error.uncaught:
+        return False
+    if any(one.died_by in (4, 7, 8, 9, 11) and not one.killed for one in state.exits):
+        return True
+    return any(
+        other.uncaught and other.source is error.source and other.first_line > error.last_line
+        for other in (*state.derived, *state.secondary)
+    )
 
 
 def _after(kill: Signal, error: Signal, times: Times) -> bool:

@@ -74,13 +74,13 @@ def clock_rows(times: Times, correlation: Correlation) -> list[tuple[object, ...
         one = alignment.clocks.get(name)
         host = name.partition(":")[2] or None
         if name == times.reference and one is None:
-            rows.append((name, host, None, 1, None, None, 0, 0, True, "the reference"))
+            rows.append((name, host, None, 1, None, times.zones.get(name), 0, 0, True, "the reference"))
         elif one is not None and one.component == 0:
             segment = one.segments[-1]
             shift = -round(segment.offset_s * 1e9)
             bound = round(segment.bound(segment.middle_s) * 1e9)
             how = "the reference" if name == times.reference else one.how
-            rows.append((name, host, None, 1, None, None, shift, bound, name == times.reference, how))
+            rows.append((name, host, None, 1, None, times.zones.get(name), shift, bound, name == times.reference, how))
     return rows
 
 

@@ -23,11 +23,9 @@ def step_times(timeline: Timeline, times: Times, attempt: int) -> list[int]:
     """When the job, by whichever rank came first, reached each of its steps: aligned nanoseconds, in order."""
     first: dict[str, int] = {}
     for mark in timeline.marks:
-        placed = times.alignment.place(mark.clock, mark.stamp_ns) if mark.attempt == attempt else None
-        if placed is None and mark.clock == times.reference:
-            placed = (mark.stamp_ns, 0)
+        placed = times.of_mark(mark) if mark.attempt == attempt else None
         if placed is not None:
-            first[mark.key] = min(first.get(mark.key, placed[0]), placed[0])
+            first[mark.key] = min(first.get(mark.key, placed), placed)
     return sorted(first.values())
 
 

@@ -40,7 +40,7 @@ class Window:
             for extent in state.extents:
                 for stamp, into in ((extent.first_ns, first), (extent.last_ns, last)):
                     if stamp is not None:
-                        into.append(stamp)
+                        into.append(times.in_utc(stamp, extent.source))
         if not first:
             for source in timeline.sources.values():
                 span = timeline.clock_spans.get(source.clock or "")
@@ -76,8 +76,7 @@ class Window:
                 return Fit.UNKNOWN
             stamp = placed.ns
         else:
-            zoned = signal.utc_offset_s if signal.utc_offset_s is not None else signal.source.utc_offset_s
-            stamp = signal.stamp_ns - (zoned or 0) * _SECOND
+            stamp = self._times.in_utc(signal.stamp_ns, signal.source, signal.utc_offset_s)
             aligned = self._times.of(signal)
             if aligned is not None and aligned.bound_ns < _BEFORE_NS:
                 stamp = aligned.ns

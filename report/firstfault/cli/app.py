@@ -16,6 +16,7 @@ from firstfault.cli.catalog_commands import catalog_app
 from firstfault.cli.contexts import ContextLines, ContextRanks, wanted_context
 from firstfault.cli.export import export
 from firstfault.cli.followup import compare, verify
+from firstfault.cli.graph_command import graph
 from firstfault.cli.healthy import HealthyRun, read_healthy
 from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
@@ -217,6 +218,7 @@ app.command()(export)
 app.command()(verify)
 app.command()(compare)
 app.command()(bundle)
+app.command()(graph)
 
 
 @app.command()

@@ -28,8 +28,6 @@ class Line:
     host: int | None
     rank: int | None
     texts: tuple[str, ...]
-    mark: str = ""  # error, watchdog, table: for the naive baselines
-    about: int | None = None
 
 
 @dataclass(slots=True)
@@ -41,6 +39,7 @@ class Style:
     steps_by: str = "all"
     secondary: float = 0.0
     slow_abort: float = 0.3
+    handles_term: bool = False
 
 
 @dataclass(slots=True)
@@ -73,8 +72,6 @@ class Cascade:
         texts: list[str],
         rank: int | None = None,
         host: Host | None = None,
-        mark: str = "",
-        about: int | None = None,
     ) -> None:
         """Print some lines, unless the host has lost its power."""
         where = self.cluster.host(rank) if rank is not None else host
@@ -82,7 +79,7 @@ class Cascade:
             return
         self._count += 1
         number = where.number if where is not None else None
-        self.said.append(Line(at, self._count, channel, number, rank, tuple(texts), mark, about))
+        self.said.append(Line(at, self._count, channel, number, rank, tuple(texts)))
 
     def plan(self, at: float, action: Action) -> None:
         """Do something at a time."""
@@ -181,11 +178,11 @@ class Cascade:
             return
         self.derived[rank] = at
         if self.cluster.backend == "gloo":
-            self.say(at, "err", text.gloo_lost(self.cluster, rank, peer), rank, mark="error", about=rank)
+            self.say(at, "err", text.gloo_lost(self.cluster, rank, peer), rank)
             self._unwind(at, rank, 1)
             return
         lost, why = text.nccl_lost(self.cluster, rank, at, peer)
-        self.say(at, "err", lost, rank, mark="error", about=rank)
+        self.say(at, "err", lost, rank)
         self._abort(at, rank, why, False)
 
     def _abort(self, at: float, rank: int, why: str, pair: bool) -> None:
@@ -194,9 +191,7 @@ class Cascade:
 
         def end(now: float) -> None:
             if self.alive(rank):
-                self.say(
-                    now, "err", text.abort_lines(self.cluster, rank, now, pair, why), rank, mark="watchdog", about=rank
-                )
+                self.say(now, "err", text.abort_lines(self.cluster, rank, now, pair, why), rank)
                 self.plan(now + self.after(0.05, 0.5), lambda later: self.die(later, rank, -6))
 
         self.plan(at + wait, end)
@@ -205,7 +200,7 @@ class Cascade:
         """A rank leaves after an exception, and may stumble over more on its way out."""
         if self.chance.random() < self.style.secondary:
             more = text.prefixed(rank, self.chance.choice(text.SECONDARY))
-            self.say(at + 0.05, "err", more, rank, mark="error", about=rank)
+            self.say(at + 0.05, "err", more, rank)
         self.plan(at + self.after(0.3, 2.0), lambda now: self.die(now, rank, code))
 
     def block(
@@ -227,12 +222,12 @@ class Cascade:
         limit = round(self.limit_s * 1000)
         self.derived[rank] = at
         if self.cluster.backend == "gloo":
-            self.say(at, "err", text.gloo_timeout(rank, limit), rank, mark="watchdog", about=rank)
+            self.say(at, "err", text.gloo_timeout(rank, limit), rank)
             self._unwind(at, rank, 1)
             return
         waited = round((at - since) * 1000)
         told = text.timeout_lines(self.cluster, rank, at, pair, seq, op, numel, waited, limit)
-        self.say(at, "err", told, rank, mark="watchdog", about=rank)
+        self.say(at, "err", told, rank)
         if not self.dumped:
             self.dumped = True
             for other in range(self.cluster.world):
@@ -309,9 +304,11 @@ class Cascade:
 
             self.plan(at + 30.0, kill)
             return
-        if self.chance.random() < self.style.secondary:
-            more = text.prefixed(rank, self.chance.choice(text.SECONDARY))
-            self.say(at + 0.02, "err", more, rank, mark="error", about=rank)
+        if self.style.handles_term:  # as Lightning does; otherwise SIGTERM ends Python without a word
+            self.say(at, "out", [f"[rank: {self.cluster.local(rank)}] Received SIGTERM: 15"], rank)
+            if self.chance.random() < self.style.secondary:
+                more = text.prefixed(rank, self.chance.choice(text.SECONDARY))
+                self.say(at + 0.02, "err", more, rank)
         self.plan(at + self.after(0.05, 1.4), lambda now: self.die(now, rank, -15))
 
     def close(self, at: float, host: Host, failed: list[int]) -> None:
@@ -328,7 +325,7 @@ class Cascade:
             table = text.agent_table(
                 self.cluster, host, [(rank, self.exits[rank][1], self.exits[rank][0]) for rank in ordered]
             )
-            self.say(at, "agent", [head, *table], host=host, mark="table", about=first)
+            self.say(at, "agent", [head, *table], host=host)
         else:
             self.say(
                 at,
@@ -348,4 +345,4 @@ class Cascade:
     def no_store(self, at: float, rank: int) -> None:
         """A rank that still lives cannot reach the store."""
         if self.alive(rank) and rank not in self.hung and self.cluster.backend == "nccl":
-            self.say(at, "err", text.store_lost(self.cluster, rank, at), rank, mark="error", about=rank)
+            self.say(at, "err", text.store_lost(self.cluster, rank, at), rank)

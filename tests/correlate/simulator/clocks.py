@@ -6,17 +6,20 @@ printed a little after the event, sometimes seconds after it where output is buf
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from firstfault.correlate.align import Alignment, Observation, align
+from firstfault.correlate.sync_points import note_moment
 
 ZONES_S = (0, 3600, -5 * 3600, 5 * 3600 + 1800, 8 * 3600)
 YEAR_S = 365 * 86400
 START_S = 1_780_000_000.0
 JITTER_S = 0.005
+LOCAL_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def make_clocks(chance: np.random.Generator, situation: Situation, hosts: int) -
         if situation.set_clock and number == hosts // 2:
             at = float(chance.uniform(0.2, 0.8)) * length
             by = float(chance.uniform(2, 60)) * float(chance.choice((-1, 1)))
-        clocks.append(HostClock(f"wall:h{number}", offset, float(chance.uniform(-50e-6, 50e-6)), at, by))
+        clocks.append(HostClock(f"wall:node-{number:02d}", offset, float(chance.uniform(-50e-6, 50e-6)), at, by))
     return clocks
 
 
@@ -105,32 +108,59 @@ def step_times(chance: np.random.Generator, situation: Situation) -> list[float]
     return [float(at) for at in np.cumsum(lengths)]
 
 
-def observe(
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One line about one common event: who prints it, what it names, and when, in true time."""
+
+    clock: HostClock
+    local: int
+    kind: str  # step, barrier, fired (the watchdog of the first rank), told (a rank that found its note)
+    name: str
+    at_s: float
+
+
+def lines_of(
     chance: np.random.Generator, situation: Situation, clocks: list[HostClock], times: list[float]
-) -> Iterator[Observation]:
-    """What the logs of all hosts show of all sync points."""
-    unit = round(situation.resolution_s * 1e9)
-
-    def seen(clock: HostClock, event: str, at_s: float) -> Observation:
-        return Observation(clock.name, event, clock.stamp_ns(at_s, situation.resolution_s), unit)
-
+) -> Iterator[Seen]:
+    """What all hosts print of all sync points."""
     end = times[-1] if times else 0.0
     for number, clock in enumerate(clocks):
         if situation.only_first:
-            for event, at in (("rendezvous", -30.0), ("init", -20.0)):
-                yield seen(clock, event, at + float(chance.exponential(4 * JITTER_S)))
+            for name, at in (("rendezvous", -30.0), ("init", -20.0)):
+                yield Seen(clock, 0, "barrier", name, at + float(chance.exponential(4 * JITTER_S)))
         if not situation.only_first or number == 0:
             for step, at in enumerate(times):
-                for _ in range(situation.printers):
+                for local in range(situation.printers):
                     late = float(chance.uniform(0, 5)) if chance.random() < situation.late else 0.0
                     named = step
                     if chance.random() < situation.wrong:
                         named += int(chance.choice((-1, 1))) * int(chance.integers(1, 6))
-                    yield seen(clock, f"step {named}", at + late + float(chance.exponential(JITTER_S)))
+                    yield Seen(clock, local, "step", str(named), at + late + float(chance.exponential(JITTER_S)))
         if situation.dump:
-            # each rank asks the store once a second: the earliest of eight is up to half a second late
-            at = end + 20.0 + float(chance.uniform(0, 1, size=8).min())
-            yield Observation(clock.name, "dump", clock.stamp_ns(at, situation.resolution_s), 500_000_000)
+            if number == 0:
+                yield Seen(clock, 0, "fired", "dump", end + 20.0)
+            for local in range(1 if number == 0 else 0, LOCAL_RANKS):  # each rank asks the store once a second
+                yield Seen(clock, local, "told", "dump", end + 20.0 + float(chance.uniform(0, 1)))
+
+
+def observe(
+    chance: np.random.Generator, situation: Situation, clocks: list[HostClock], times: list[float]
+) -> Iterator[Observation]:
+    """The same as observations."""
+    unit = round(situation.resolution_s * 1e9)
+    told: dict[str, list[int]] = defaultdict(list)
+    fired: set[str] = set()
+    for seen in lines_of(chance, situation, clocks, times):
+        stamp = seen.clock.stamp_ns(seen.at_s, situation.resolution_s)
+        if seen.kind == "told":
+            told[seen.clock.name].append(stamp)
+            continue
+        if seen.kind == "fired":
+            fired.add(seen.clock.name)
+        yield Observation(seen.clock.name, f"{seen.kind if seen.kind == 'step' else ''} {seen.name}", stamp, unit)
+    for clock, stamps in told.items():
+        if clock not in fired:
+            yield Observation(clock, " dump", *note_moment(stamps, unit))
 
 
 def aligned(seed: int, situation: Situation, hosts: int = 8) -> tuple[Alignment, list[HostClock], list[float]]:
@@ -165,11 +195,14 @@ def errors_at(alignment: Alignment, clocks: list[HostClock], true_s: float, reso
 MOMENTS = ("mid-run", "last step", "660 s later")
 
 
-def measure(situation: Situation, seeds: range, hosts: int = 8) -> dict[str, Errors]:
+Aligner = Callable[[int, Situation, int], tuple[Alignment, list[HostClock], list[float]]]
+
+
+def measure(situation: Situation, seeds: range, hosts: int = 8, how: Aligner = aligned) -> dict[str, Errors]:
     """Errors and bounds of many jobs, by the moment that is placed."""
     found: dict[str, Errors] = {name: Errors((), ()) for name in MOMENTS}
     for seed in seeds:
-        alignment, clocks, times = aligned(seed, situation, hosts)
+        alignment, clocks, times = how(seed, situation, hosts)
         end = times[-1] if times else 20.0
         for name, at in zip(MOMENTS, (end / 2, end, end + 660.0), strict=True):
             one = errors_at(alignment, clocks, at, situation.resolution_s)

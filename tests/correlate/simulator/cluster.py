@@ -38,9 +38,9 @@ class Host:
         return f"{level}{when:%m%d %H:%M:%S}.{when.microsecond // 1000:03d}000"
 
     def c10(self, at: float, level: str) -> str:
-        """`E330 02:00:00.123456789`, as C++ of torch prints it."""
+        """`E330 02:00:00.123456789`, as C++ of torch prints it: the digits are those of the monotonic clock."""
         when = self.shown(at)
-        return f"{level}{when.month}{when:%d %H:%M:%S}.{when.microsecond * 1000 + 417:09d}"
+        return f"{level}{when.month}{when:%d %H:%M:%S}.{round((at - self.boot_s) % 1 * 1e9) % 10**9:09d}"
 
     def dmesg(self, at: float, style: str) -> str:
         """The stamp of a kernel line: seconds since boot, `dmesg -T`, or an ISO stamp of the journal."""

@@ -13,7 +13,9 @@ WAITS_S = 0.25
 
 @dataclass(slots=True)
 class Truth:
-    """What happened. `needs` lists alternatives: the logs settle it where all channels of one alternative are there."""
+    """What happened. `needs` lists alternatives: the logs settle it where all channels of one alternative are there;
+    `open` says that no log can tell.
+    """
 
     fault: str
     classes: tuple[str, ...]
@@ -23,6 +25,7 @@ class Truth:
     later: tuple[int, ...] = ()
     gap_s: float | None = None
     healthy: bool = False
+    open: bool = False
 
 
 def _others_wait(run: Cascade, at: float, but: set[int], seq: int) -> None:
@@ -45,7 +48,7 @@ def _one(run: Cascade, fault: str, classes: tuple[str, ...], culprit: int, *need
 def raises(run: Cascade, at: float, culprit: int, seq: int, step: int, cls: str) -> Truth:
     """One rank raises an exception and leaves."""
     words = [line.replace("{step}", str(step)) for line in text.RAISED[cls]]
-    run.say(at, "err", text.prefixed(culprit, words), culprit, mark="error", about=culprit)
+    run.say(at, "err", text.prefixed(culprit, words), culprit)
     run.derived[culprit] = at  # its main thread has left: it loses and awaits nobody
     code = -6 if cls == "cuda-illegal-memory-access" else 1
     run.plan(at + run.after(0.3, 3.0), lambda now: run.die(now, culprit, code))
@@ -120,7 +123,9 @@ def host_dies(run: Cascade, at: float, culprit: int, seq: int, step: int, ends: 
             if other is not host:
                 run.plan(seen + 0.2 + run.after(0, 0.2), lambda now, h=other: run.signal(now, h))  # type: ignore[misc]
     _others_wait(run, at, set(host.ranks), seq)
-    return Truth("host down", ("host-down",), host.ranks, (host.name,), [("scheduler",), ("host",)])
+    # where all are ended at once nobody had the time to say whom it waited for
+    needs: list[tuple[str, ...]] = [("scheduler",)] if ends else [("scheduler",), ("host",)]
+    return Truth("host down", ("host-down",), host.ranks, (host.name,), needs)
 
 
 def device_lost(run: Cascade, at: float, culprit: int, seq: int, step: int, speaks: bool) -> Truth:
@@ -132,7 +137,7 @@ def device_lost(run: Cascade, at: float, culprit: int, seq: int, step: int, spea
     )
     if speaks:
         raised = text.traceback([text.MAIN, text.LOOP], "RuntimeError: CUDA error: unspecified launch failure")
-        run.say(at + 0.4, "err", text.prefixed(culprit, raised), culprit, mark="error", about=culprit)
+        run.say(at + 0.4, "err", text.prefixed(culprit, raised), culprit)
         run.derived[culprit] = at
         run.plan(at + 0.4 + run.after(0.3, 2.0), lambda now: run.die(now, culprit, -6))
     else:
@@ -160,7 +165,7 @@ def nan_everywhere(run: Cascade, at: float, culprit: int, seq: int, step: int) -
     words = [line.replace("{step}", str(step)) for line in text.RAISED["loss-nan-or-diverged"]]
     for rank in range(run.cluster.world):
         moment = at + run.after(0.0, 0.02)
-        run.say(moment, "err", text.prefixed(rank, words), rank, mark="error", about=rank)
+        run.say(moment, "err", text.prefixed(rank, words), rank)
         run.derived[rank] = moment
         run.plan(moment + run.after(0.3, 2.0), lambda now, r=rank: run.die(now, r, 1))  # type: ignore[misc]
     return Truth("nan everywhere", ("loss-nan-or-diverged",), (), (), [("any rank",)])
@@ -170,7 +175,7 @@ def two_faults(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Tr
     """Two ranks of different hosts fail by themselves, one shortly after the other."""
     cluster = run.cluster
     second = (culprit + cluster.per_host + 1) % cluster.world
-    gap = run.chance.choice((0.02, 0.05, 0.15, 0.25))
+    gap = run.chance.choice((0.05, 0.25, 5.0, 12.0))
     truth = raises(run, at, culprit, seq, step, "cuda-oom")
     run.hung.add(second)  # busy with its own failure: it notices nothing before
 
@@ -178,12 +183,26 @@ def two_faults(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Tr
         run.hung.discard(second)
         if run.alive(second):
             lines = text.prefixed(second, text.RAISED["data-missing"])
-            run.say(now, "err", lines, second, mark="error", about=second)
+            run.say(now, "err", lines, second)
             run.derived[second] = now
             run.plan(now + run.after(0.3, 2.0), lambda later: run.die(later, second, 1))
 
     run.plan(at + gap, fail)
-    return Truth("two faults", ("cuda-oom",), (culprit,), truth.hosts, [("rank", "second")], (second,), gap)
+    return Truth(
+        "two faults",
+        ("cuda-oom",),
+        (culprit,),
+        truth.hosts,
+        [("rank", "second", "agent", "second agent")],
+        (second,),
+        gap,
+    )
+
+
+def fabric_stalls(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Truth:
+    """Everybody enters the collective and it never ends: no log of the ranks can tell why."""
+    _others_wait(run, at, set(), seq)
+    return Truth("fabric stalls", ("collective-slow",), open=True)
 
 
 def completes(run: Cascade, at: float, culprit: int, seq: int, step: int) -> Truth:
@@ -214,6 +233,9 @@ FAULTS: dict[str, Fault] = {
     "preempted": preempted,
     "nan-everywhere": nan_everywhere,
     "two-faults": two_faults,
+    "fabric-stall": fabric_stalls,
     "healthy": completes,
 }
-NCCL_ONLY = frozenset({"size-all-wait", "size-one-waits", "illegal-access", "xid79-speaks", "xid79-hangs", "cuda-oom"})
+NCCL_ONLY = frozenset(
+    {"size-all-wait", "size-one-waits", "illegal-access", "xid79-speaks", "xid79-hangs", "cuda-oom", "fabric-stall"}
+)
