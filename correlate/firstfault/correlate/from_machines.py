@@ -143,7 +143,9 @@ def _lost_on(view: View, host: str | None) -> list[int]:
     ]
     if worker:
         return worker
-    return [state.rank for state in states if state.silent and not state.completed and not state.killed]
+    # a rank without a log may be the one, too
+    quiet = (state for state in states if not state.logged or (state.silent and not state.completed))
+    return [state.rank for state in quiet if not state.killed]
 
 
 def device_faults(view: View, window: Window) -> Iterator[Candidate]:
@@ -252,7 +254,7 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
 
 def link_faults(view: View, window: Window) -> Iterator[Candidate]:
     """Ports, links and adapters that report their own failure, by host."""
-    ends = _ends(view)
+    ends = _ends(view, unclosed=True)
     hosts: dict[str | None, list[Signal]] = defaultdict(list)
     for signal in view.signals:
         if usable(signal, Event.LINK_FAULT) and not window.stale(signal):
@@ -267,12 +269,16 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
         first = (sure or signals)[0]
         # a port that goes down for a moment breaks no connection by itself
-        felt = any(one.event is Event.PEER_LOSS for state in view.states.values() for one in state.derived)
+        felt = any(
+            one.event is Event.PEER_LOSS and "closed by" not in one.text
+            for state in view.states.values()
+            for one in state.derived
+        )
         # connections that break while every launcher is told to end break because of that
         ended = set(view.names.all_hosts()) <= told_to_end(view)
         doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
-        end = not ended and len(far) >= 2
+        end = len(far) >= 2 and not ended
         yield Candidate(
             rule="link-fault",
             cls=first.cls or "ib-link-failure",
@@ -361,9 +367,10 @@ def _with_waiters(view: View, places: Mapping[tuple[str, str], list[Signal]]) ->
     return joined
 
 
-def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
+def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal]]]:
     """Where broken connections led: by host, by the host that lost them.
 
+    `unclosed` leaves out those that the other end closed: its kernel does so for a process that ends, no link does.
     Most of them must lead to a host for it to be their common end.
     """
     ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
@@ -375,6 +382,7 @@ def _ends(view: View) -> dict[str, dict[str, list[Signal]]]:
             or signal.event is not Event.PEER_LOSS
             or not peer
             or signal.captures.get("status") == "5"
+            or (unclosed and "closed by" in signal.text)
         ):
             continue
         counts[signal.rank] += 1

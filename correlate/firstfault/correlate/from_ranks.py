@@ -272,9 +272,16 @@ def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
     """
     if not plain_exception(error):
         return ""
-    if state.killed and state.host in told_to_end(view):
-        return f"the launcher of {state.host} was told to end from outside, and rank {state.rank} was still running"
+    told = told_to_end(view)
+    if state.killed and told:
+        return f"launchers were told to end from outside, and rank {state.rank} was still running when its own ended it"
+    if state.completed and not any(one.code for one in state.exits):
+        return f"rank {state.rank} says that it completed"
     if not error.uncaught:
+        if state.killed:
+            return f"rank {state.rank} was still running when its launcher ended it"
+        if told:
+            return "launchers were told to end from outside, and nothing says that it was not caught"
         if any(echo.source is error.source and echo.first_line > error.last_line for echo in state.derived):
             return f"rank {state.rank} went on after it: it lost or awaited its peers later"
         # a line that names its group's GUID is of torch 2.5 or later, the hook of 2.3
@@ -400,11 +407,16 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
 
 
 def _ends_of_echoes(view: View, code: int) -> bool:
-    """Whether ranks that only lost or awaited their peers ended with this exit code."""
-    return any(
-        state.derived and not state.own and any(one.code == code and not one.killed for one in state.exits)
-        for state in view.states.values()
-    )
+    """Whether ranks that only lost or awaited their peers ended with this exit code, or raised that as an exception,
+    with which Python ends with 1.
+    """
+    for state in view.states.values():
+        if state.derived and not state.own:
+            if any(one.code == code and not one.killed for one in state.exits):
+                return True
+            if code == 1 and any(one.uncaught for one in state.derived):
+                return True
+    return False
 
 
 def first_failed_counts(view: View) -> Counter[int]:

@@ -63,7 +63,10 @@ class Times:
 
     def of_mark(self, mark: StepMark) -> int | None:
         """Aligned nanoseconds of a common step, None where its clock is linked to nothing."""
-        placed = self.alignment.place(mark.clock, mark_utc(mark, self.zones))
+        stamp = mark_utc(mark, self.zones)
+        placed = self.alignment.place(mark.clock, stamp)
+        if placed is None and mark.clock == self.reference:
+            return stamp
         return placed[0] if placed else None
 
     def _place(self, source: Source, stamp_ns: int, res_ns: int) -> Moment | None:
