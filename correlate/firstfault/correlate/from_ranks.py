@@ -134,8 +134,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     if several and first.cls == "master-unreachable" and len(candidate.hosts) == len(everywhere) - 1:
         candidate.ranks, candidate.hosts, candidate.component = (), (), "job"
         candidate.for_.append("all hosts but one print it: none of them reaches that one")
-    elif ambiguous and several and not witnessed and (first.cls or "") in _REACH:
-        candidate.base -= 0.6
+    elif ambiguous and several and (first.cls or "") in _REACH:
+        candidate.base -= 1.2 if witnessed else 0.6
         candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
