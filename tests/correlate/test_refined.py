@@ -148,3 +148,24 @@ def test_a_warning_about_an_error_is_not_the_error() -> None:
     job.signals[-1]["level"] = "WARN"
     best = job.judge().ranked.best
     assert best is None
+
+
+def kill_beside_an_error(kill_at: float | None) -> Job:
+    """The kernel of a killed some python; r1 of a raised an exception and exited with 1."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    job.rank(1).error("data-missing", at=8.2)
+    job.launcher("a").exit(1, 1, at=9)
+    for rank in (2, 3):
+        job.rank(rank).lost("a", at=9.5)
+    kernel = job.kernel("a")
+    kernel.signal(
+        "oom-kill", "host-oom-kernel", "host-oom-kill", "initiating", at=kill_at, process="python", victim_pid=77
+    )
+    return job
+
+
+def test_an_undated_kill_of_some_process_does_not_outdo_an_error() -> None:
+    accused = kill_beside_an_error(None).accused()
+    assert accused is None or accused[0] != "host-oom-kill"

@@ -79,7 +79,25 @@ def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
     for (host, pid), signals in sorted(victims.items(), key=lambda item: (item[0][0] or "", item[0][1] or -1)):
         if pid is None and host in named_hosts:
             continue
-        yield from _from_victim(view, host, pid, signals)
+        for candidate in _from_victim(view, host, pid, signals):
+            yield _doubt_undated_kill(view, window, host, candidate)
+
+
+_OF_A_KILL = frozenset({"dataloader-worker-died", "host-oom-kill", "process-killed", "shm-exhausted"})
+"""Classes of errors that a rank raises because a process of its own was killed."""
+
+
+def _doubt_undated_kill(view: View, window: Window, host: str | None, candidate: Candidate) -> Candidate:
+    """A kill that nothing dates and nothing ties to a rank may be old, where a rank of that host raised an error."""
+    fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
+    tied = any("process id" in reason or "names the rank" in reason for reason in candidate.for_)
+    raised = any(
+        error.cls not in _OF_A_KILL for state in view.states.values() if state.host == host for error in state.own
+    )
+    if fits == {Fit.UNKNOWN} and not tied and raised:
+        candidate.base -= 1.4
+        candidate.against.append("nothing says when it was, and a rank of that host raised an error of its own")
+    return candidate
 
 
 def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Signal]) -> Iterator[Candidate]:
