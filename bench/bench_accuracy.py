@@ -228,7 +228,8 @@ def main() -> None:
         from accuracy_page import page
 
         text = page(
-            list(read(given.file)), [recorded(one.parent) for one in sorted(ROOT.glob("sample_logs/*/case.toml"))]
+            [row for file in given.file for row in read(file)],
+            [recorded(one.parent) for one in sorted(ROOT.glob("sample_logs/*/case.toml"))],
         )
         given.page.write_text(text, encoding="utf-8") if given.page else print(text)  # noqa: T201
         return
