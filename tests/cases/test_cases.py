@@ -36,7 +36,6 @@ MISSED = {
     "weights-gather-over-ethernet-outgrows-timeout": "that everybody still made progress",
     "wenet-uio-shard-ends-early": "ranks that stand at the end of their lines",
     "cpu-steal-slow-dataloader-rank-7": "timings in words of its own",
-    "deepspeed-pdsh-oom-second-host": "the local device of an error whose rank nothing tells",
     "desync-report-lagging-rank-in-merged-log": "a desync report among the lines of other ranks",
     "detectron-unspecified-launch-failure-gpu3": "a host that only the name of a folder tells",
     "ens-driver-reset-socket-peers": "the peer that all lost, behind errors of their own",

@@ -303,6 +303,15 @@ def test_a_table_of_timings_is_read_by_its_first_line() -> None:
     assert job.accused() == ("straggler", (3,), ("b",))
 
 
+def test_parts_of_a_step_may_be_plain_numbers() -> None:
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        for step in range(1, 31):
+            data, comm = (1.7, 0.1) if log.rank == 3 else (0.03, 1.8)
+            log.step(step, step, text=f"step {step} data {data} fwdbwd 0.811 allreduce {comm} total 2.630")
+    assert job.accused() == ("straggler", (3,), ("b",))
+
+
 def test_equal_work_shows_no_straggler() -> None:
     assert timed().best() is None
 

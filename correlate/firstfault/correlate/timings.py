@@ -20,6 +20,12 @@ from firstfault.correlate.model import Signal, Source
 
 _PAIR = re.compile(r"([A-Za-z][\w/ -]{0,30}?)\s?[=:]?\s?(\d{1,9}(?:\.\d{1,9})?) ?(ms|us|s|sec|seconds)\b")
 _NAMED_UNIT = re.compile(r"([A-Za-z]\w{0,30}?)_(ms|us|s|sec|seconds)[\"']?\s?[=:]\s?(\d{1,9}(?:\.\d{1,9})?)\b")
+_PARTS_OF_A_STEP = (
+    "data|fwd|bwd|fwd_?bwd|forward|backward|compute|optimi[sz]er|opt|h2d|all_?reduce|all_?gather|reduce_?scatter"
+    "|reduce|comm|sync|wait|barrier|grad_?sync"
+)
+_BARE = re.compile(rf"\b({_PARTS_OF_A_STEP})[ =:]{{1,2}}(\d{{1,6}}\.\d{{1,6}})(?:[ ,;|]|$)")
+"""Parts of a step that are printed as plain numbers, by their usual names; all ranks share whatever the unit is."""
 _COLUMN = re.compile(r"([A-Za-z]\w{0,30}?)(?:_| ?[(\[])(ms|us|s|sec|seconds)[)\]]?")
 _WAITING = re.compile(r"comm|wait|reduce|gather|sync|barrier|nccl|recv|exposed", re.IGNORECASE)
 _WHOLE = re.compile(r"total|step|iter|elapsed|time per|batch_time|eta|remaining|epoch", re.IGNORECASE)
@@ -57,7 +63,11 @@ def _beside_steps(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int, Ti
         SELECT coalesce(p.attempt, 0), p.rank, p.source_id, p.line, l.message
         FROM progress p JOIN line_rows l ON l.source_id = p.source_id AND l.line = p.line
         WHERE p.rank IS NOT NULL AND l.message IS NOT NULL
-          AND regexp_matches(l.message, '[0-9] ?(ms|us|s|sec|seconds)\\b|_(ms|us|s|sec|seconds)["'']? ?[=:]')
+          AND regexp_matches(
+              l.message,
+              '[0-9] ?(ms|us|s|sec|seconds)\\b|_(ms|us|s|sec|seconds)["'']? ?[=:]'
+              '|\\b(data|fwd|fwd_?bwd|forward|compute)[ =:]{1,2}[0-9]+[.][0-9]'
+          )
         QUALIFY row_number() OVER (PARTITION BY p.attempt, p.rank ORDER BY p.source_id DESC, p.line DESC) <= ?
         ORDER BY 1, 2, 3, 4
         """,
@@ -71,6 +81,7 @@ def _beside_steps(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int, Ti
             if match[1].strip(" =:-")
         }
         values |= {match[1].lower(): float(match[3]) * _UNITS[match[2]] for match in _NAMED_UNIT.finditer(text)}
+        values = values or {match[1].lower(): float(match[2]) for match in _BARE.finditer(text)}
         if values:
             yield attempt, rank, (source, line, values, message)
 
