@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
 
 from firstfault.correlate.candidate import Candidate
 from firstfault.correlate.diagnosis import Diagnosis
@@ -27,10 +26,11 @@ from firstfault.correlate.graph import build
 from firstfault.correlate.graph_check import validate
 from firstfault.timeline import create_schema, write_timeline
 
+from .timeline_rows import ERRORS, XIDS, Row, insert
+
 BASE_NS = 1_780_000_000 * 10**9
 SECOND = 10**9
 
-Row = dict[str, Any]
 Accused = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
@@ -255,41 +255,6 @@ class Log:
         return self.signal("node-fault", f"xid-{code}", cls, role, at, xid=code, **captures)
 
 
-ERRORS = {
-    "python-exception": ("python-traceback", "exception", "ambiguous"),
-    "cuda-oom": ("cuda-oom", "exception", "initiating"),
-    "loss-nan-or-diverged": ("nan-generic", "numeric", "ambiguous"),
-    "data-missing": ("data-file-missing", "exception", "initiating"),
-    "disk-full": ("disk-full", "exception", "initiating"),
-    "cuda-illegal-memory-access": ("cuda-illegal-address", "cuda-error", "ambiguous"),
-}
-"""Entry, event and role of some classes, as the catalog has them."""
-
-XIDS = {
-    13: ("cuda-illegal-memory-access", "ambiguous"),
-    48: ("gpu-ecc-uncorrectable", "initiating"),
-    79: ("gpu-fell-off-bus", "initiating"),
-}
-"""Class and role of some codes, likewise."""
-
-
-def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> None:
-    """Insert rows by the names of their columns; columns that no row names stay NULL."""
-    if not rows:
-        return
-    names = sorted({name for row in rows for name in row})
-    columns = {
-        name: pa.array(
-            [row.get(name) for row in rows], pa.map_(pa.string(), pa.string()) if name == "captures" else None
-        )
-        for name in names
-    }
-    made = pa.table(columns)
-    con.register("made", made)
-    con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM made")
-    con.unregister("made")
-
-
 class Job:
     """A job of some hosts with some ranks each, and the logs that are written about it."""
 
@@ -365,9 +330,9 @@ class Job:
         """Insert everything into the tables of an empty timeline."""
         order = {path: number for number, path in enumerate(sorted(self.logs))}
         logs = [(number, self.logs[path]) for path, number in order.items()]
-        _insert(con, "sources", [self._source(log, number) for number, log in logs])
-        _insert(con, "line_rows", [row for number, log in logs for row in self._lines(log, number)])
-        _insert(
+        insert(con, "sources", [self._source(log, number) for number, log in logs])
+        insert(con, "line_rows", [row for number, log in logs for row in self._lines(log, number)])
+        insert(
             con,
             "progress",
             [
@@ -385,8 +350,8 @@ class Job:
             ],
         )
         made = sorted(self.signals, key=lambda one: (order[one["log"].path], one["line"]))
-        _insert(con, "signal_rows", [self._signal(one, number, order) for number, one in enumerate(made)])
-        _insert(con, "identities", self._identities())
+        insert(con, "signal_rows", [self._signal(one, number, order) for number, one in enumerate(made)])
+        insert(con, "identities", self._identities())
 
     def _ns(self, log: Log, at: float | None) -> int | None:
         if at is None:

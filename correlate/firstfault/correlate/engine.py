@@ -17,32 +17,17 @@ from firstfault.correlate.collectives import read_collectives
 from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
+from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
 from firstfault.correlate.from_launchers import lost_stores, ownerless_errors
-from firstfault.correlate.from_machines import (
-    authored_actions,
-    common_ends,
-    device_faults,
-    doubt_zone,
-    link_faults,
-    lost_nodes,
-    oom_kills,
-    signalled_launchers,
-    storage,
-)
+from firstfault.correlate.from_links import common_ends, link_faults
+from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
+from firstfault.correlate.from_platforms import authored_actions, lost_nodes, signalled_launchers
 from firstfault.correlate.from_ranks import own_errors, reported_ends
+from firstfault.correlate.from_silence import mute_ranks
 from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
+from firstfault.correlate.from_storage import storage
 from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
-from firstfault.correlate.from_waits import (
-    absent_by_counters,
-    mute_ranks,
-    named_absent,
-    nobody_died,
-    nobody_missing,
-    odd_operations,
-    ran_out_of_data,
-    stuck_in_completed,
-    unlogged,
-)
+from firstfault.correlate.from_waits import absent_by_counters, named_absent, nobody_died, nobody_missing, unlogged
 from firstfault.correlate.health import outlives, proof
 from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weigh
 from firstfault.correlate.load import Timeline, load
@@ -218,11 +203,6 @@ def diagnose_open(
     if keep:
         save_changes(con, full.comparison)
     return full
-
-
-def first_progress_loss(results: list[AttemptResult]) -> AttemptResult | None:
-    """The attempt whose root is the job's: the first that failed; None where none did."""
-    return next((result for result in results if result.failed), None)
 
 
 def echo_moment(view: View) -> Moment | None:

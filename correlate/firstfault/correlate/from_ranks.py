@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -417,8 +417,3 @@ def _ends_of_echoes(view: View, code: int) -> bool:
             if code == 1 and any(one.uncaught for one in state.derived):
                 return True
     return False
-
-
-def first_failed_counts(view: View) -> Counter[int]:
-    """How often each rank is the one that a launcher names first."""
-    return Counter(rank for one in view.exits if one.first and not one.killed for rank in one.ranks)

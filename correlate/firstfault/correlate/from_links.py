@@ -1,0 +1,128 @@
+"""Candidates from the network: adapters that report their own failure, and the host that others lost their
+connections to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from firstfault.catalog.model import Event, Role
+from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.from_machines import host_of_signal, usable
+from firstfault.correlate.from_ranks import earliest, told_to_end
+from firstfault.correlate.model import Signal
+from firstfault.correlate.states import is_echo
+from firstfault.correlate.window import Window
+
+
+def link_faults(view: View, window: Window) -> Iterator[Candidate]:
+    """Ports, links and adapters that report their own failure, by host."""
+    ends = _ends(view, unclosed=True)
+    hosts: dict[str | None, list[Signal]] = defaultdict(list)
+    for signal in view.signals:
+        if usable(signal, Event.LINK_FAULT) and not window.stale(signal):
+            host = (
+                view.names.host_of(signal.rank, view.attempt)
+                if signal.rank is not None
+                else host_of_signal(view, signal)
+            )
+            hosts[host].append(signal)
+    for host, signals in sorted(hosts.items(), key=lambda item: item[0] or ""):
+        sure = [one for one in signals if one.role is Role.INITIATING]
+        ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
+        first = (sure or signals)[0]
+        # a port that goes down for a moment breaks no connection by itself
+        felt = any(
+            one.event is Event.PEER_LOSS and "closed by" not in one.text
+            for state in view.states.values()
+            for one in state.derived
+        )
+        # connections that break while every launcher is told to end break because of that
+        ended = set(view.names.all_hosts()) <= told_to_end(view)
+        doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
+        far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
+        end = len(far) >= 2 and not ended
+        yield Candidate(
+            rule="link-fault",
+            cls=first.cls or "ib-link-failure",
+            entry=first.entry,
+            component="network",
+            ranks=ranks,
+            hosts=(host,) if host else (),
+            base=BASE["link-fault"] if sure or end else doubtful,
+            signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
+            moment=earliest(view, sure or signals),
+            for_=[f"the connections of {len(far)} other hosts to it broke"] if end else [],
+        )
+
+
+def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal]]]:
+    """Where broken connections led: by host, by the host that lost them.
+
+    `unclosed` leaves out those that the other end closed: its kernel does so for a process that ends, no link does.
+    Most of them must lead to a host for it to be their common end.
+    """
+    ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
+    counts: Counter[int | None] = Counter()
+    for signal in view.signals:
+        peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+        if (
+            not is_echo(signal)
+            or signal.event is not Event.PEER_LOSS
+            or not peer
+            or signal.captures.get("status") == "5"
+            or (unclosed and "closed by" in signal.text)
+        ):
+            continue
+        counts[signal.rank] += 1
+        if signal.rank is not None and counts[signal.rank] > 6:
+            continue
+        host = view.names.host_of_address(peer)
+        own = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
+        own = own or host_of_signal(view, signal)
+        end = host or peer  # an address that no line ties to a host is still one place
+        if own and end != own:
+            ends[end][own].append(signal)
+    total = sum(len(signals) for one in ends.values() for signals in one.values())
+    return {
+        host: printers
+        for host, printers in ends.items()
+        if sum(len(signals) for signals in printers.values()) >= 0.8 * total
+    }
+
+
+def _unknown_end(view: View, ends: dict[str, dict[str, list[Signal]]], host: str | None) -> dict[str, list[Signal]]:
+    """Who lost one address that no line ties to a host, if it can be that host's: it lost nothing there itself."""
+    unknown = [address for address in ends if view.names.host_of_address(address) is None]
+    return ends[unknown[0]] if host and len(unknown) == 1 == len(ends) and host not in ends[unknown[0]] else {}
+
+
+def common_ends(view: View, window: Window) -> Iterator[Candidate]:
+    """The host that connections from several other hosts broke to, before anybody was seen to die.
+
+    A process that died draws the same star, so without InfiniBand's own completion codes it stays a suspicion.
+    """
+    ends = _ends(view)
+    for host, printers in sorted(ends.items()):
+        if len(printers) < 2 or view.names.host_of_address(host) is None:
+            continue
+        signals = [signal for _, listed in sorted(printers.items()) for signal in listed]
+        first = signals[0]
+        fabric = first.cls in ("ib-completion-error", "ib-link-failure")
+        dead = any(
+            state.own or state.exit_code in (-9, -11, -7) for state in view.states.values() if state.host == host
+        )
+        yield Candidate(
+            rule="peer-common-end",
+            cls=first.cls if fabric and first.cls else "nccl-socket-failure",
+            entry=first.entry,
+            component="network",
+            ranks=(),
+            hosts=(host,),
+            base=BASE["peer-common-end"] + (1.2 if fabric and not dead else 0.0),
+            signals=[(one, f"lost its connection to {host}") for one in signals[:6]],
+            moment=earliest(view, signals),
+            for_=[f"{len(signals)} connections from {len(printers)} other hosts broke, all to {host}"],
+            missing=f"port counters and the kernel log of {host}, and whether a process of {host} had ended before",
+        )
