@@ -198,6 +198,10 @@ class Gate:
             self._stuck = True
             raise Stuck(f"the query did not stop within {_GRACE:g} s of being told to")
 
+    def interrupt(self) -> None:
+        """Stop the query that another thread waits for; there it raises `QueryError`."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Close the connection; one that still works on a query is left alone."""
         if not self._stuck:

@@ -1,10 +1,11 @@
-"""Adds the commands that work beside a running job, and the local page, to the command line."""
+"""Adds the commands beside a running job, the local page and the server for assistants to the command line."""
 
 from __future__ import annotations
 
 import typer
 
 from firstfault.cli.collecting import collect
+from firstfault.cli.mcp_command import mcp
 from firstfault.cli.running import run
 from firstfault.cli.serving import serve
 from firstfault.cli.watching import watch
@@ -16,3 +17,4 @@ def add_live_commands(app: typer.Typer) -> None:
     app.command()(collect)
     app.command()(watch)
     app.command()(serve)
+    app.command()(mcp)

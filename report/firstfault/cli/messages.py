@@ -45,7 +45,7 @@ def errors_in_words() -> Iterator[None]:
         say("firstfault: interrupted; nothing half-written is left")
         raise SystemExit(int(Status.FAILED)) from None
     except Exception as error:
-        found = _in_words(error)
+        found = in_words(error)
         if found is None:
             raise
         message, status = found
@@ -53,7 +53,7 @@ def errors_in_words() -> Iterator[None]:
         raise SystemExit(int(status)) from None
 
 
-def _in_words(error: Exception) -> tuple[str, Status] | None:
+def in_words(error: Exception) -> tuple[str, Status] | None:
     """Message and status of an error, None where it is a fault of the program itself."""
     if isinstance(error, CommandError):
         return str(error), error.status

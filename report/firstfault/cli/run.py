@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +21,21 @@ WIDEST = 140
 """Longer lines are hard to read, however wide the terminal."""
 
 
-def read_logs(paths: list[str], database: Path, options: IngestOptions, quiet: bool) -> IngestResult:
-    """Build a timeline; says clearly where there is nothing to read."""
+def read_logs(
+    paths: list[str],
+    database: Path,
+    options: IngestOptions,
+    quiet: bool,
+    report: Callable[[str, int, int], None] | None = None,
+) -> IngestResult:
+    """Build a timeline; says clearly where there is nothing to read. `report` hears of progress instead of a bar."""
     from firstfault.ingest import run as pipeline
 
     _check_paths(paths)
     if not is_utf8(str(database)):
         raise CommandError(f"{database}: its name is no valid UTF-8; write the timeline somewhere else")
-    with progress_bar(not quiet) as report:
-        result = pipeline.ingest(paths, database, options, report)
+    with progress_bar(not quiet) as bar:
+        result = pipeline.ingest(paths, database, options, report or bar)
     if result.lines == 0:
         raise CommandError(_nothing(paths, database))
     return result
