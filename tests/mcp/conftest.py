@@ -51,7 +51,9 @@ class Reply:
     def quoted(self) -> str:
         """What stands between the marks."""
         found = re.fullmatch(
-            r"(?s).*?^<<<log data ([0-9a-f]{12}): [^\n]*>>>\n(.*)\n<<<end of log data \1>>>(?:\nnote: .*)?", self.text, re.M
+            r"(?s).*?^<<<log data ([0-9a-f]{12}): [^\n]*>>>\n(.*)\n<<<end of log data \1>>>(?:\nnote: .*)?",
+            self.text,
+            re.M,
         )
         assert found is not None, self.text
         return found[2]
