@@ -1,4 +1,4 @@
-"""`firstfault mcp` as a client meets it: a process, spoken to by the SDK's own client over standard input and output."""
+"""`firstfault mcp` as a client meets it: a process that the SDK's own client speaks to over its standard streams."""
 
 from __future__ import annotations
 
