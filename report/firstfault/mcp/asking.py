@@ -13,7 +13,7 @@ import duckdb
 
 from firstfault.correlate.secrets import LineMasker
 from firstfault.mcp.roots import Refused
-from firstfault.mcp.untrusted import ANSWER, shown, value
+from firstfault.mcp.untrusted import ANSWER, prose, shown, value
 from firstfault.timeline import TimelineError, open_timeline
 from firstfault.timeline.gate import Gate, QueryError, open_gate
 from firstfault.timeline.relations import questions, relation, relations
@@ -70,7 +70,7 @@ class Asked:
                     with self._lock:
                         self._gate = None
         except QueryError as error:
-            raise Refused(f"SQL: {shown(str(error), 1500)}", quotes=True) from error
+            raise Refused(f"SQL: {prose(str(error), 1500)}", quotes=True) from error
         except TimelineError as error:
             raise Refused(f"{error}; `diagnose` the logs again") from error
         return bounded(found.names, rows, more)
