@@ -54,7 +54,8 @@ def mcp(
             if error.name and error.name.startswith("firstfault"):
                 raise
             raise CommandError(
-                f"the server needs {error.name}, which is not installed: {_INSTALL} (this Python is {sys.executable})"
+                f"the server needs the SDK of the protocol ({error.name} is not installed): {_INSTALL} "
+                f"(this Python is {sys.executable})"
             ) from error
         from firstfault.cli.explain import explain_text
         from firstfault.cli.kept import timeline_of
