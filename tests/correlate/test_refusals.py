@@ -262,6 +262,26 @@ def test_nccl_tells_of_a_death_only_those_that_have_a_socket_to_it() -> None:
     assert found is None or found.cls != "collective-rank-absent"
 
 
+def _resets_and_a_silent_rank(*unread: int) -> Job:
+    """
+    r0,1,4  lost a connection at 9
+    r3      prints nothing after its steps, and is ended at 14
+    """
+    job = Job(a=3, b=3)
+    for log in job.ranks(*unread):
+        log.steps(8)
+    for rank in {0, 1, 4, 5} - set(unread):
+        job.rank(rank).lost(None, at=9)
+    job.launcher("a").exit(0, 1, at=13)
+    job.launcher("b").exit(4, 1, at=13).kill(3, at=14)
+    return job
+
+
+def test_a_silent_rank_is_not_convicted_of_resets_where_another_has_no_log() -> None:
+    """A rank that stands still closes no connection; r2, of which nothing was read, may have."""
+    assert _resets_and_a_silent_rank(2).best() is None
+
+
 # 8: behind is not absent
 
 

@@ -46,9 +46,10 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     ranks = tuple(sorted(state.rank for state in chosen))
     left_early = best == 3
     candidate = absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
-    unread = tuple(state.rank for state in view.states.values() if not state.logged)
-    if best == 1 and unread:
-        candidate.base -= 1.0
+    unread = _unread(view)
+    resets = not any(state.timeouts for state in echoing)
+    if unread and (best == 1 or (best == 2 and resets)):
+        candidate.base -= 1.4
         candidate.against.append(f"rank {numbers(unread)} left no log at all")
         candidate.missing = f"the log of rank {numbers(unread)}, and the launchers': which process ended first, and how"
     elif best == 1 and told_to_end(view):
@@ -72,6 +73,17 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
+
+
+def _unread(view: View) -> tuple[int, ...]:
+    """Ranks of which nothing was read, as far as the others' numbers and the size of the job tell of them.
+
+    Who lost a connection lost it to somebody that ended: a rank that merely stands still closes nothing, so that the
+    one that ended may be among these.
+    """
+    known = {state.rank for state in view.logged()}
+    world = max(view.names.world or 0, max(view.states, default=-1) + 1)
+    return tuple(rank for rank in range(world) if rank not in known)
 
 
 def _ended(state: RankState, told: list[Signal]) -> bool:

@@ -138,7 +138,7 @@ class Names:
                 blocks[host].append(rank)
         hosts = len(blocks)
         size = self.world // hosts if hosts and self.world % hosts == 0 else 0
-        if size and all(block[0] // size == block[-1] // size for block in blocks.values()):
+        if size and self._fits(list(blocks.values()), size):
             owner = {block[0] // size: host for host, block in blocks.items()}
             if len(owner) == hosts:
                 for rank in range(self.world):
@@ -146,6 +146,19 @@ class Names:
                         self._rank_host.setdefault((rank, -1), owner[rank // size])
                         self._rank_local.setdefault(rank, rank % size)
         self.ranks.update(range(self.world))
+
+    def _fits(self, blocks: list[list[int]], size: int) -> bool:
+        """Whether hosts carry blocks of a size: no rank outside its block, no local rank that says otherwise, and not
+        whole smaller blocks, beside which there are hosts that nothing names.
+        """
+        if any(block[0] // size != block[-1] // size for block in blocks):
+            return False
+        if any(self._rank_local.get(rank, rank % size) != rank % size for block in blocks for rank in block):
+            return False
+        lengths = {len(block) for block in blocks}
+        length = min(lengths)
+        whole = all(block[-1] - block[0] == length - 1 and block[0] % length == 0 for block in blocks)
+        return len(lengths) > 1 or length == size or not whole
 
     def _number_by_position(self) -> None:
         """Local ranks that nothing states, where each host carries one whole block of consecutive ranks."""
