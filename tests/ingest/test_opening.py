@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,16 @@ def test_a_damaged_zip_is_a_problem(read: Any) -> None:
     assert made.rows("SELECT path, kind FROM problems") == [("x.zip", "truncated-archive")]
 
 
+def test_a_damaged_member_of_a_zip_gives_what_it_has_and_the_others_are_read(read: Any) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.log", LINES)
+        archive.writestr("b.log", "step 1\n")
+    made = read({"x.zip": out.getvalue().replace(b"line 1500\n", b"line XXXX\n")})
+    assert made.rows("SELECT path, kind FROM problems WHERE severity = 'data-loss'") == [("x.zip!/a.log", "truncated")]
+    assert made.column("SELECT message FROM lines WHERE path = 'x.zip!/b.log'") == ["step 1"]
+
+
 def test_binary_files_are_named_and_not_read(read: Any) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -170,3 +181,90 @@ def test_standard_input_is_cited_as_a_dash(tmp_path: Path) -> None:
 
     with open_timeline(tmp_path / "t.duckdb") as connection:
         assert connection.execute("SELECT path, line, message FROM lines").fetchall() == [("-", 1, "from a pipe")]
+
+
+def test_damage_inside_a_compressed_file_is_a_problem_and_the_other_files_are_read(read: Any) -> None:
+    made = read({"bad.log.zst": PACKERS["zst"](LINES.encode())[:20] + b"\xff" * 600, "good.log": "step 1\n"})
+    assert made.rows("SELECT path, kind, severity FROM problems WHERE severity = 'data-loss'") == [
+        ("bad.log.zst", "truncated", "data-loss")
+    ]
+    assert made.column("SELECT message FROM lines WHERE path = 'good.log'") == ["step 1"]
+
+
+@pytest.mark.parametrize("ending", ["zst", "xz"])
+def test_a_compressed_file_that_wants_gigabytes_of_memory_is_refused(read: Any, ending: str) -> None:
+    if ending == "zst":
+        parameters = zstandard.ZstdCompressionParameters(window_log=30, compression_level=1)
+        packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        packed = packer.compress(LINES.encode()) + packer.flush()
+    else:
+        packer_ = lzma.LZMACompressor(filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 16}])
+        packed = packer_.compress(LINES.encode()) + packer_.flush()
+        head = bytearray(packed)
+        at = head.index(b"\x21\x01", 12) + 2
+        head[at] = 36  # a dictionary of a gigabyte, in the words of the format
+        header = slice(12, 12 + (head[12] + 1) * 4)
+        head[header.stop - 4 : header.stop] = zlib.crc32(bytes(head[header.start : header.stop - 4])).to_bytes(
+            4, "little"
+        )
+        packed = bytes(head)
+    made = read({f"rank0.log.{ending}": packed})
+    assert made.column("SELECT kind FROM problems") == ["truncated"]
+
+
+def test_a_zip_with_odd_names_and_no_dates_is_read(read: Any) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in ("x", "rank0.log"):
+            member = zipfile.ZipInfo(name)
+            member.date_time = (1980, 0, 0, 0, 0, 0)
+            archive.writestr(member, "step 1\n")
+    # a name of no length, in both places that say it
+    made = read({"x.zip": out.getvalue().replace(b"\x01\x00\x00\x00x", b"\x01\x00\x00\x00\x00")})
+    assert "x.zip!/rank0.log" in made.column("SELECT path FROM sources")
+
+
+def test_times_of_archives_that_are_no_times_are_left_out(read: Any) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, mtime in (("a.log", "inf"), ("b.log", "9" * 30), ("c.log", "-9e99")):
+            member = tarfile.TarInfo(name)
+            member.size, member.pax_headers = 2, {"mtime": mtime}
+            archive.addfile(member, io.BytesIO(b"x\n"))
+    made = read({"x.tar": out.getvalue()})
+    assert made.rows("SELECT count(*) FROM lines") == [(3,)]
+    assert made.rows("SELECT count(*) FROM problems WHERE severity <> 'notice'") == [(0,)]
+
+
+def test_a_hole_in_an_archive_is_no_way_around_the_bounds(read: Any) -> None:
+    member = tarfile.TarInfo("hole.log")
+    member.size = 0
+    member.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "hole.log",
+        "GNU.sparse.realsize": str(1 << 40),
+    }  # fmt: skip
+    content = b"1\n0\n2\n".ljust(512, b"\0") + b"x\n"
+    member.size = len(content)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, io.BytesIO(content))
+    made = read({"x.tar": out.getvalue()})
+    assert made.rows("SELECT path, kind FROM problems") == [("x.tar!/hole.log", "bomb")]
+
+
+def test_a_file_that_is_nothing_but_a_hole_is_not_read(read: Any, write: Any) -> None:
+    logs = write({"a.log": "x\n"})
+    with (logs / "hole.log").open("wb") as file:
+        file.truncate(1 << 40)
+    made = read()
+    assert made.rows("SELECT path, kind, severity FROM problems") == [("hole.log", "bomb", "data-loss")]
+
+
+def test_a_log_with_a_hole_before_its_end_is_read(read: Any, write: Any) -> None:
+    logs = write({})
+    with (logs / "rank0.log").open("wb") as file:  # as it is left where a log is cut while its writer goes on
+        file.seek(200 << 20)
+        file.write(b"step 9\n[rank0]: RuntimeError: x\n")
+    made = read()
+    assert made.rows("SELECT line, message FROM lines ORDER BY line")[1][0] == 2
+    assert made.column("SELECT event FROM signal_rows") == ["exception"]

@@ -12,7 +12,7 @@ import pytest
 
 from firstfault.ingest import Bounds, IngestOptions, OptionError, ingest
 from firstfault.ingest.run import ingest_shard, merge
-from firstfault.ingest.shards import PartError, Shard, parse_shard
+from firstfault.ingest.shards import PartError, SavedError, Shard, parse_shard
 from firstfault.timeline import open_timeline
 
 TABLES = ("sources", "line_rows", "signal_rows", "identities", "progress", "problems")
@@ -114,6 +114,32 @@ def test_a_part_that_holds_something_else_is_refused(logs: Path, tmp_path: Path)
                 content = json.dumps(said).encode()
             bad.writestr(name, content)
     with pytest.raises(ValueError, match="int expected, str found"):
+        merge([tmp_path / "bad.part"], tmp_path / "x.duckdb")
+
+
+@pytest.mark.parametrize("missing", ["catalog", "key", "places", "options", "problems", "roots"])
+def test_a_part_without_what_a_part_says_is_refused(logs: Path, tmp_path: Path, missing: str) -> None:
+    ingest_shard([logs], tmp_path / "0.part", Shard(0, 1), IngestOptions(bounds=Bounds()))
+    with zipfile.ZipFile(tmp_path / "0.part") as good, zipfile.ZipFile(tmp_path / "bad.part", "w") as bad:
+        for name in good.namelist():
+            content = good.read(name)
+            if name == "manifest.json":
+                content = json.dumps(
+                    {key: value for key, value in json.loads(content).items() if key != missing}
+                ).encode()
+            bad.writestr(name, content)
+    with pytest.raises(PartError, match=r"bad\.part: damaged, or not written by firstfault"):
+        merge([tmp_path / "bad.part"], tmp_path / "x.duckdb")
+
+
+def test_lines_of_a_part_that_are_damaged_are_named(logs: Path, tmp_path: Path) -> None:
+    ingest_shard([logs], tmp_path / "0.part", Shard(0, 1), IngestOptions(bounds=Bounds()))
+    content = bytearray((tmp_path / "0.part").read_bytes())
+    with zipfile.ZipFile(tmp_path / "0.part") as archive:
+        at = next(one.header_offset for one in archive.infolist() if "lines-" in one.filename)
+    content[at + 100] ^= 0xFF
+    (tmp_path / "bad.part").write_bytes(content)
+    with pytest.raises(SavedError, match=r"bad\.part: 0/lines-0\.parquet cannot be read"):
         merge([tmp_path / "bad.part"], tmp_path / "x.duckdb")
 
 

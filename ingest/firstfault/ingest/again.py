@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -161,8 +162,10 @@ class Keep:
             _linked(kept, mine)
             os.utime(kept)
             with zipfile.ZipFile(mine) as archive:
+                if archive.testzip() is not None:
+                    return None
                 part = load(mine, archive, "0")
-        except (OSError, zipfile.BadZipFile, SavedError):
+        except (OSError, zipfile.BadZipFile, zlib.error, SavedError):
             return None
         if unit.shard is not None:
             for state in part.states:

@@ -15,6 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import re2  # type: ignore[import-untyped]
+
 from firstfault.catalog import cache
 from firstfault.ingest.format_model import FormatExample, FormatKind, LineFormat
 from firstfault.ingest.format_regex import for_line
@@ -66,7 +68,7 @@ def load(extra: Sequence[Path] = ()) -> list[LineFormat]:
     kept = cache.read(root, "formats", key)
     if kept is not None:
         return [_from_table(table, table["path"]) for table in json.loads(kept)]
-    formats = in_order(parse(files))
+    formats = in_order(usable(parse(files)))
     cache.write(root, "formats", key, json.dumps([_to_table(one) for one in formats]).encode())
     return formats
 
@@ -83,6 +85,18 @@ def parse(files: Iterable[tuple[str, bytes]]) -> list[LineFormat]:
             made = _from_table(one, name)
             found[made.id] = made
     return list(found.values())
+
+
+def usable(formats: Sequence[LineFormat]) -> Sequence[LineFormat]:
+    """The formats. Raises FormatError where the pattern of one does not compile, before a line is met with it."""
+    for one in formats:
+        try:
+            for_line(one.regex)
+        except re2.error as error:
+            said = error.args[0] if error.args else error
+            why = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+            raise FormatError(f"{one.path}: {one.id}: regex: {why}; patterns are those of RE2") from error
+    return formats
 
 
 def _from_table(table: Mapping[str, Any], path: str) -> LineFormat:

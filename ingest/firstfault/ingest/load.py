@@ -39,9 +39,15 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
     signals, progress = tables.signals(job, matcher), tables.progress(job)
     wanted = signals.select("source_id", "line").unique()
     lines = LineTable(job, tables.entries(job, matcher), tables.records(job), tables.joined(job), wanted, keep_text)
-    connection.register("part_lines", _stream(lines))
+    raised: list[BaseException] = []
+    connection.register("part_lines", _stream(lines, raised))
     connection.execute("SET threads = 1")
-    connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
+    try:
+        connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
+    except duckdb.Error as error:
+        if raised:  # DuckDB would hand on its traceback as a text
+            raise raised[0] from error
+        raise
     connection.unregister("part_lines")
     with _shown(connection, part_signals=signals, part_progress=progress, part_places=lines.places):
         connection.execute(_statement("signal_rows"))
@@ -53,11 +59,19 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
     connection.execute("DROP TABLE found_signals")
 
 
-def _stream(lines: LineTable) -> pa.RecordBatchReader:
-    """All lines as one stream, of which only one part is in memory at a time."""
+def _stream(lines: LineTable, raised: list[BaseException]) -> pa.RecordBatchReader:
+    """All lines as one stream, of which only one part is in memory at a time; `raised` gets what went wrong."""
     schema = pl.DataFrame(schema=LINE_ROWS).to_arrow().schema
-    batches = (batch for frame in _ahead(lines.frames()) for batch in frame.to_arrow().to_batches())
-    return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            for frame in _ahead(lines.frames()):
+                yield from frame.to_arrow().to_batches()
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -7,11 +7,10 @@ What stops early leaves what was read and a problem.
 from __future__ import annotations
 
 import io
-import lzma
+import os
 import sys
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -19,7 +18,7 @@ from typing import IO
 from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.options import Bounds
 from firstfault.ingest.problems import Problem, Severity
-from firstfault.ingest.unpack import BOMB_FREE, PACKERS, Plain, Unpacked
+from firstfault.ingest.unpack import BOMB_FREE, BROKEN, PACKERS, Plain, Unpacked
 
 _NOT_ARCHIVES = (".pt", ".pth", ".npz", ".whl", ".jar", ".egg", ".docx", ".xlsx", ".safetensors", ".ckpt", ".distcp")
 
@@ -68,9 +67,21 @@ def open_found(found: Found, bounds: Bounds, problems: list[Problem]) -> Iterato
         problems.append(Problem(found.path, "unreadable", Severity.ERROR, error.strerror or str(error)))
         return
     with file:
+        if (hole := hole_of(file, bounds)) is not None:
+            problems.append(Problem(found.path, "bomb", Severity.DATA_LOSS, hole))
+            return
         yield from _open(
             Plain(file, found.path), found.path, found.mtime_ns, bounds, problems, 0, alone=found.alone, file=file
         )
+
+
+def hole_of(file: IO[bytes], bounds: Bounds) -> str | None:
+    """Why a file is not read that is next to nothing but a hole; None for all others."""
+    status = os.fstat(file.fileno())
+    there = status.st_blocks * 512
+    if status.st_size - there <= bounds.hole or there * bounds.ratio >= status.st_size:
+        return None
+    return f"{status.st_size} bytes of which {there} are there, the rest is a hole; not read"
 
 
 def _open(
@@ -132,18 +143,21 @@ def _tar(
                     )
                     return
                 archive.members = []  # a long archive would keep a record of each
+                stored = sum(size for _, size in member.sparse) if member.issparse() else member.size
                 if member.issym() or member.islnk():
                     problems.append(Problem(name, "link", Severity.NOTICE, "a link inside an archive is not followed"))
                 elif member.isdir():
                     continue
                 elif not member.isreg():
                     problems.append(Problem(name, "not-a-file", Severity.NOTICE, "a device or pipe inside an archive"))
+                elif member.size > BOMB_FREE and member.size > bounds.ratio * max(stored, 1):
+                    problems.append(Problem(name, "bomb", Severity.DATA_LOSS, "next to nothing but a hole; not read"))
                 else:
                     content = archive.extractfile(member)
                     if content is not None:
-                        mtime_ns = int(member.mtime * 1_000_000_000)
+                        mtime_ns = _nanoseconds(member.mtime)
                         yield from _open(Plain(content, name), name, mtime_ns, bounds, problems, depth + 1, alone=False)
-    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+    except BROKEN as error:
         problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
 
 
@@ -169,7 +183,7 @@ def _zip(
             total = 0
             for count, member in enumerate(sorted(archive.infolist(), key=lambda member: member.filename)):
                 name = inside + _clean(member.filename)
-                if member.is_dir():
+                if member.filename.endswith("/"):
                     continue
                 total += member.file_size
                 if count >= bounds.archive_members or total > bounds.archive_bytes:
@@ -191,21 +205,29 @@ def _zip(
                     continue
                 try:
                     content_stream = archive.open(member)
-                except (RuntimeError, NotImplementedError, zipfile.BadZipFile, OSError) as error:
+                except BROKEN as error:
                     problems.append(Problem(name, "unreadable", Severity.ERROR, str(error)))
                     continue
                 with content_stream:
                     yield from _open(
                         Plain(content_stream, name), name, _zip_time(member), bounds, problems, depth + 1, alone=False
                     )
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
+    except BROKEN as error:
         problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
 
 
 def _zip_time(member: zipfile.ZipInfo) -> int:
     import calendar
 
-    return calendar.timegm((*member.date_time, 0, 0, 0)) * 1_000_000_000
+    try:
+        return _nanoseconds(calendar.timegm((*member.date_time, 0, 0, 0)))
+    except ValueError:  # no date at all, as some programs write it
+        return 0
+
+
+def _nanoseconds(seconds: float) -> int:
+    """A time of change that fits its column; what an archive says may be any number, or none."""
+    return int(seconds * 1_000_000_000) if abs(seconds) < 1 << 33 else 0
 
 
 def _clean(name: str) -> str:

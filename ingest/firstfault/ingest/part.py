@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,11 @@ from firstfault.ingest.plan import Shard
 from firstfault.ingest.problems import Problem
 from firstfault.ingest.saved import SavedError, from_plain, to_plain
 
+_BROKEN = (
+    KeyError, ValueError, TypeError, OSError, zlib.error, zipfile.BadZipFile, pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)  # fmt: skip
+"""What is raised over an archive of parts that is damaged, or something else."""
 _TABLES = ("progress", "folded", "keys", "stamps")
 
 
@@ -32,10 +38,14 @@ class LinesFile:
     member: str | None = None
 
     def frame(self) -> pl.DataFrame:
+        """The lines. Raises SavedError where the file holds something else."""
         if self.member is None:
             return pl.read_parquet(self.path)
-        with zipfile.ZipFile(self.path) as archive:
-            return pl.read_parquet(io.BytesIO(archive.read(self.member)))
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return pl.read_parquet(io.BytesIO(archive.read(self.member)))
+        except _BROKEN as error:
+            raise SavedError(f"{self.path}: {self.member} cannot be read: {error}") from error
 
 
 @dataclass(slots=True)
@@ -139,5 +149,5 @@ def load(path: Path, archive: zipfile.ZipFile, name: str) -> Part:
             stamps=next(iter(tables["stamps"]), None),
             shard=from_plain(Shard | None, said["shard"]),
         )
-    except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
+    except _BROKEN as error:
         raise SavedError(f"{path}: {name} cannot be read: {error}") from error

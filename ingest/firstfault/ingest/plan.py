@@ -14,8 +14,9 @@ from itertools import pairwise
 from firstfault.ingest import dumps
 from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.frame import encoding_of
-from firstfault.ingest.opening import is_binary, is_packed
+from firstfault.ingest.opening import hole_of, is_binary, is_packed
 from firstfault.ingest.options import Bounds
+from firstfault.ingest.sharding import in_reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def plan(files: Sequence[Found], bounds: Bounds) -> list[Unit]:
         if _divisible(found, bounds):
             units += _units(number, waiting)
             waiting, size = [], 0
-            cuts = [*range(0, found.size, bounds.shard), found.size]
+            cuts = [0, *_cuts(found, bounds), found.size]
             units += [Unit(number, (found,), Shard(start, stop)) for start, stop in pairwise(cuts)]
             continue
         waiting.append(found)
@@ -69,6 +70,12 @@ def _units(end: int, waiting: Iterable[Found]) -> list[Unit]:
     return [Unit(end - len(files), files)] if files else []
 
 
+def _cuts(found: Found, bounds: Bounds) -> list[int]:
+    """Where a big file is cut: at fixed places, but for those in the middle of a giant line."""
+    with open(found.file, "rb") as file:
+        return [at for at in range(bounds.shard, found.size, bounds.shard) if in_reach(file, at)]
+
+
 def _divisible(found: Found, bounds: Bounds) -> bool:
     """Whether a file is plain text that is worth cutting."""
     if found.file == STDIN or found.size < 2 * bounds.shard:
@@ -76,6 +83,8 @@ def _divisible(found: Found, bounds: Bounds) -> bool:
     try:
         with open(found.file, "rb") as file:
             head = file.read(dumps.HEAD_BYTES)
+            if hole_of(file, bounds) is not None:
+                return False
     except OSError:
         return False
     plain = not is_packed(head) and not is_binary(head) and encoding_of(head) == "utf-8"

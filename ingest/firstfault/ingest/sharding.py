@@ -47,6 +47,18 @@ def _line_start(file: IO[bytes], offset: int) -> int:
     return at
 
 
+def in_reach(file: IO[bytes], offset: int) -> bool:
+    """Whether a line begins within `LOOK_AHEAD` bytes of an offset: only there is a file worth cutting."""
+    file.seek(offset - 1)
+    for _ in range(LOOK_AHEAD // _STEP):
+        data = file.read(_STEP)
+        if b"\n" in data:
+            return True
+        if not data:
+            break
+    return False
+
+
 def sample_lines(file: IO[bytes], size: int) -> list[str]:
     """Some lines of the beginning, the middle and the end of a file."""
     found: list[str] = []

@@ -139,6 +139,15 @@ def unite(files: Sequence[Path], options: IngestOptions, catalog: str) -> United
     heads = [_head(file) for file in files]
     if not heads:
         raise PartError("no parts; give the files that `ingest --shard` wrote")
+    try:
+        return _united(files, heads, options, catalog)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise PartError(
+            f"{files[0]}: damaged, or not written by firstfault ({error}); read that share again"
+        ) from error
+
+
+def _united(files: Sequence[Path], heads: Sequence[Mapping[str, Any]], options: IngestOptions, catalog: str) -> United:
     first = heads[0]
     if first["catalog"] != catalog:
         raise PartError(f"{files[0]}: written with another catalog or version of firstfault; use one for all")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import struct
 import sys
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from typing import IO, Protocol
@@ -17,6 +19,15 @@ _SMALL_PIECE = 4 << 10
 _TINY_PIECE = 1 << 10
 """zstd gives all that comes out of a piece at once, and may blow up one byte to ten thousand."""
 BOMB_FREE = 64 << 20
+_WINDOW = 128 << 20
+"""What zstd and xz may hold of what they unpacked; what the programs themselves make and take without being told."""
+
+
+BROKEN = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError,
+    ArithmeticError, LookupError, RuntimeError, TypeError,
+)  # fmt: skip
+"""What the readers of archives raise over damage."""
 
 
 class _Decoder(Protocol):
@@ -45,7 +56,7 @@ class Plain:
         while missing > 0 and self.trouble is None:
             try:
                 part = self._take(min(missing, _PIECE * 16))
-            except (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
+            except BROKEN as error:
                 self.trouble = Problem(
                     self.path, "truncated", Severity.DATA_LOSS, f"reading stopped early: {error}", source=self.path
                 )
@@ -88,7 +99,7 @@ class Unpacked(Plain):
                         raise EOFError("the compressed data ends in the middle")
                     return b""
             self._fed += len(rest)
-            self._buffer = self._decoder.decompress(rest)
+            self._buffer = self._unpacked(rest)
             self._made += len(self._buffer)
             if self._made > BOMB_FREE and self._made > self._ratio * self._fed:
                 self.trouble = Problem(
@@ -102,11 +113,18 @@ class Unpacked(Plain):
         part, self._buffer = self._buffer[:size], self._buffer[size:]
         return part
 
+    def _unpacked(self, data: bytes) -> bytes:
+        """What comes out of some bytes. Each library has errors of its own for damage."""
+        try:
+            return self._decoder.decompress(data)
+        except Exception as error:
+            raise ValueError(str(error)) from error
+
 
 def _zstd() -> _Decoder:
     import zstandard
 
-    decoder: _Decoder = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+    decoder: _Decoder = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
     return decoder
 
 
@@ -114,9 +132,13 @@ def _gzip() -> _Decoder:
     return zlib.decompressobj(wbits=31)
 
 
+def _xz() -> _Decoder:
+    return lzma.LZMADecompressor(memlimit=_WINDOW)
+
+
 PACKERS: tuple[tuple[bytes, Callable[[], _Decoder], int], ...] = (
     (b"\x1f\x8b", _gzip, _SMALL_PIECE * 4),
     (b"\x28\xb5\x2f\xfd", _zstd, _TINY_PIECE),
-    (b"\xfd7zXZ\0", lzma.LZMADecompressor, _SMALL_PIECE),
+    (b"\xfd7zXZ\0", _xz, _SMALL_PIECE),
     (b"BZh", bz2.BZ2Decompressor, _SMALL_PIECE),
 )
