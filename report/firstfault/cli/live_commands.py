@@ -1,9 +1,10 @@
-"""Adds the commands beside a running job, the local page and the server for assistants to the command line."""
+"""Adds the commands beside a running job, the local page, and those for assistants and CI to the command line."""
 
 from __future__ import annotations
 
 import typer
 
+from firstfault.cli.ci_command import ci
 from firstfault.cli.collecting import collect
 from firstfault.cli.mcp_command import mcp
 from firstfault.cli.running import run
@@ -18,3 +19,4 @@ def add_live_commands(app: typer.Typer) -> None:
     app.command()(watch)
     app.command()(serve)
     app.command()(mcp)
+    app.command()(ci)
