@@ -42,6 +42,9 @@ from firstfault.correlate.times import Times
 from firstfault.correlate.window import Window
 from firstfault.timeline import open_timeline
 
+MEMORY = "192MB"
+"""What DuckDB may hold of a timeline, however large it is."""
+
 
 @dataclass(slots=True)
 class AttemptResult:
@@ -175,6 +178,8 @@ def diagnose(
     writable = os.access(database, os.W_OK) or not os.path.exists(database)
     con = open_timeline(database, writable=writable)
     try:
+        if writable:  # what does not fit goes to a folder beside the file
+            con.execute(f"SET memory_limit = '{MEMORY}'")
         return diagnose_open(con, catalog, wanted, healthy, keep=writable)
     finally:
         con.close()

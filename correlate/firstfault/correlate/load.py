@@ -103,8 +103,12 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
             for row in _rows(
                 con,
                 """
-                SELECT source_id, max(line), max_by(near_ns, line), coalesce(max_by(left(message, 500), line), '')
-                FROM line_rows GROUP BY source_id ORDER BY source_id
+                WITH ends AS (
+                    SELECT source_id, max(line) AS line, max_by(near_ns, line) AS ns, max_by(rowid, line) AS place
+                    FROM line_rows GROUP BY source_id
+                )
+                SELECT e.source_id, e.line, e.ns, coalesce(left(l.message, 500), '')
+                FROM ends e JOIN line_rows l ON l.rowid = e.place ORDER BY e.source_id
                 """,
             )
         },
@@ -226,12 +230,17 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
 
 
 def _extents(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iterator[Extent]:
+    # the texts of all lines are many times their places, so only those of the last ones are read
     query = """
-        SELECT
-            rank, coalesce(attempt, 0), source_id, min(line), max(line), min(near_ns), max_by(near_ns, line), count(*),
-               coalesce(max_by(left(message, 500), line), '')
-        FROM line_rows WHERE rank IS NOT NULL
-        GROUP BY rank, coalesce(attempt, 0), source_id ORDER BY ALL
+        WITH extents AS (
+            SELECT rank, coalesce(attempt, 0) AS attempt, source_id, min(line) AS first_line, max(line) AS last_line,
+                   min(near_ns) AS first_ns, max_by(near_ns, line) AS last_ns, count(*) AS lines,
+                   max_by(rowid, line) AS place
+            FROM line_rows WHERE rank IS NOT NULL
+            GROUP BY rank, coalesce(attempt, 0), source_id
+        )
+        SELECT e.* EXCLUDE (place), coalesce(left(l.message, 500), '')
+        FROM extents e JOIN line_rows l ON l.rowid = e.place ORDER BY ALL
     """
     for rank, attempt, source_id, first, last, first_ns, last_ns, count, text in _rows(con, query):
         yield Extent(rank, attempt, sources[source_id], first, last, first_ns, last_ns, count, text)

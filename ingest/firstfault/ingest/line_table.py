@@ -1,15 +1,23 @@
-"""The rows of `line_rows`, completed while they stream from the parts into the timeline."""
+"""The rows of `line_rows`, completed while they stream from the parts into the timeline, and what waits for them.
+
+Only what is wanted of the lines stays in memory; progress, which grows with the logs, goes to files where there is a
+folder for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import polars as pl
 
 from firstfault.ingest import times
 from firstfault.ingest.assemble import Job
+from firstfault.ingest.part import PIECE, Part, Rows
 from firstfault.ingest.stages import stage
+from firstfault.ingest.tables import PROGRESS, Folded
 
 LINE_ROWS: dict[str, Any] = {
     "source_id": pl.Int32, "line": pl.Int64, "byte_offset": pl.Int64, "byte_length": pl.Int64, "stamp_ns": pl.Int64,
@@ -25,35 +33,62 @@ PLACES: dict[str, Any] = {
     "near_ns": pl.Int64, "near_kind": pl.String, "near_res_ns": pl.Int64, "near_offset_s": pl.Int32,
     "next_ns": pl.Int64,
 }  # fmt: skip
+_OF_LINE = ("rank", "host", "attempt", "stamp_ns", "near_ns")
+TOLD: dict[str, Any] = PROGRESS | {f"line_{name}": PLACES[name] for name in _OF_LINE}
+"""Progress with what its line says of place and time."""
 _KEY = ["source_id", "line"]
 _KEPT_LEVELS = ["WARN", "ERROR", "FATAL"]
+_MANY = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the signals and records of a job say of its lines, by source and line."""
+
+    entries: pl.DataFrame
+    records: pl.DataFrame
+    joined: pl.DataFrame
+    progress: pl.DataFrame
+    wanted: pl.DataFrame
 
 
 class LineTable:
-    """The lines of a job. Once they have streamed, `places` holds the place and time of the lines in `wanted`."""
+    """The lines of a job. Once they have streamed, `places` has the place and time of the lines that are wanted."""
 
-    def __init__(
-        self,
-        job: Job,
-        entries: pl.DataFrame,
-        records: pl.DataFrame,
-        joined: pl.DataFrame,
-        wanted: pl.DataFrame,
-        keep_text: bool,
-    ) -> None:
-        self._job, self._entries, self._records, self._wanted = job, entries, records, wanted
-        self._joined = joined
+    def __init__(self, job: Job, known: Known, folded: Folded, keep_text: bool, spill: Path | None) -> None:
+        self._job, self._known, self._folded = job, known, folded
         self._keep_text = keep_text
+        self._spill = spill
         self._carry: dict[int, times.Near] = {}
         self._last: dict[int, int] = {}
         self._met: set[int] = set()
         self._places: list[pl.DataFrame] = []
+        self._silent = [one.id for one in job.sources if one.twin_of is not None]
+        self._progress, self._rows = Rows(), 0
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """All rows, part by part."""
         for part in self._job.parts:
-            for frame in part.frames():
-                yield self._completed(frame)
+            entries = self._entries(part)
+            progress = self._placed(part.progress, part.base)
+            for frame in part.lines.frames(part.base):
+                for at in range(0, len(frame), PIECE):
+                    yield self._completed(frame.slice(at, PIECE), entries, progress)
+
+    def progress(self) -> Iterator[pl.DataFrame]:
+        """The rows of `TOLD`, once the lines have streamed."""
+        yield self._with_lines(self._known.progress, self.places, how="left")
+        yield from self._progress.frames(0)
+
+    def _placed(self, rows: Rows, base: int) -> pl.DataFrame | None:
+        frames = [place(frame, self._job) for frame in rows.frames(base)]
+        return pl.concat(frames) if frames else None
+
+    def _entries(self, part: Part) -> pl.DataFrame:
+        """Entries of the lines that have signals, and of those of this part that have none because they are many."""
+        told = self._known.entries
+        folded = self._placed(part.folded, part.base)
+        return told if folded is None else pl.concat([told, self._folded.entries(folded, told)])
 
     @property
     def places(self) -> pl.DataFrame:
@@ -62,7 +97,7 @@ class LineTable:
         return pl.concat([empty, *self._places])
 
     @stage("lines")
-    def _completed(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def _completed(self, frame: pl.DataFrame, entries: pl.DataFrame, progress: pl.DataFrame | None) -> pl.DataFrame:
         placed = place(frame, self._job).sort(_KEY)
         known = set(self._met)
         self._met.update(placed["source_id"].unique().to_list())
@@ -71,18 +106,38 @@ class LineTable:
         )
         self._wait(timed, known)
         full = times.within_attempts(self._job.identity.fill(timed))
-        wanted, entries, records = (_within(table, full) for table in (self._wanted, self._entries, self._records))
+        wanted, records, joined = (
+            _within(table, full) for table in (self._known.wanted, self._known.records, self._known.joined)
+        )
         self._places.append(full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES)))
-        out = full.join(entries, on=_KEY, how="left", maintain_order="left")
+        if progress is not None:
+            self._steps(_within(progress, full), full)
+        out = full.join(_within(entries, full), on=_KEY, how="left", maintain_order="left")
         out = out.join(records, on=_KEY, how="left", maintain_order="left")
-        if len(joined := _within(self._joined, full)):
+        if len(joined):
             out = out.join(joined, on=_KEY, how="left", maintain_order="left")
             out = out.with_columns(message=pl.coalesce("whole", "message"))
         if not self._keep_text:
             telling = pl.col("level").is_in(_KEPT_LEVELS).fill_null(False)
-            kept = telling | pl.col("entry").is_not_null() | pl.col("record").is_not_null()
+            last = pl.struct("source_id", "rank", "attempt").is_last_distinct()  # what somebody said last is shown
+            kept = telling | last | pl.col("entry").is_not_null() | pl.col("record").is_not_null()
             out = out.with_columns(pl.when(kept).then(pl.col("message")).alias("message"))
         return out.select(list(LINE_ROWS)).cast(pl.Schema(LINE_ROWS))
+
+    def _steps(self, progress: pl.DataFrame, lines: pl.DataFrame) -> None:
+        """Keep the progress that these lines show."""
+        own = progress.filter(~pl.col("source_id").is_in(self._silent))
+        own = own.with_columns(pl.lit(None, pl.Int32).alias("rank"), pl.lit(None, pl.Int64).alias("stamp_ns"))
+        self._progress.waiting.append(self._with_lines(own, lines, how="inner"))
+        self._rows += len(own)
+        if self._spill is not None and self._rows >= _MANY:
+            self._progress.write(self._spill / "told")
+            self._rows = 0
+
+    @staticmethod
+    def _with_lines(progress: pl.DataFrame, lines: pl.DataFrame, how: Literal["left", "inner"]) -> pl.DataFrame:
+        own = lines.select(*_KEY, *(pl.col(name).alias(f"line_{name}") for name in _OF_LINE))
+        return progress.join(own, on=_KEY, how=how).select(list(TOLD)).cast(pl.Schema(TOLD))
 
     def _wait(self, frame: pl.DataFrame, known: set[int]) -> None:
         """Lines of earlier parts that wait for the next stamp of their source get it from this part."""

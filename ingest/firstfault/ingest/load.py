@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -15,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import stages, tables
 from firstfault.ingest.assemble import Job
-from firstfault.ingest.line_table import LINE_ROWS, LineTable
+from firstfault.ingest.line_table import LINE_ROWS, TOLD, Known, LineTable
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.stages import stage
 
@@ -26,8 +28,10 @@ SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_i
 
 
 @stage("timeline")
-def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, options: IngestOptions) -> None:
-    """Insert all rows of a job."""
+def fill(
+    connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, options: IngestOptions, spill: Path | None
+) -> None:
+    """Insert all rows of a job; `spill` is a folder for what need not be in memory."""
     keep_text = keeps_text(job, options)
     for table, frame in (
         ("sources", tables.sources(job, options, keep_text)),
@@ -36,21 +40,16 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
     ):
         with _shown(connection, part_rows=frame):
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM part_rows")
-    signals, progress = tables.signals(job, matcher), tables.progress(job)
-    wanted = signals.select("source_id", "line").unique()
-    lines = LineTable(job, tables.entries(job, matcher), tables.records(job), tables.joined(job), wanted, keep_text)
-    raised: list[BaseException] = []
-    connection.register("part_lines", _stream(lines, raised))
+    signals, dumped = tables.signals(job, matcher), tables.dumped_progress(job)
+    wanted = pl.concat([signals.select("source_id", "line"), dumped.select("source_id", "line")]).unique()
+    known = Known(tables.entries(job, matcher), tables.records(job), tables.joined(job), dumped, wanted)
+    lines = LineTable(job, known, tables.Folded(matcher), keep_text, spill)
     connection.execute("SET threads = 1")
-    try:
+    with _streamed(connection, LINE_ROWS, part_lines=_ahead(lines.frames())):
         connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
-    except duckdb.Error as error:
-        if raised:  # DuckDB would hand on its traceback as a text
-            raise raised[0] from error
-        raise
-    connection.unregister("part_lines")
-    with _shown(connection, part_signals=signals, part_progress=progress, part_places=lines.places):
+    with _shown(connection, part_signals=signals, part_places=lines.places):
         connection.execute(_statement("signal_rows"))
+    with _streamed(connection, TOLD, part_progress=lines.progress()):
         connection.execute(_statement("progress"))
     connection.execute(_statement("echoes"))
     connection.execute(_statement("echo_problems"))
@@ -59,19 +58,32 @@ def fill(connection: duckdb.DuckDBPyConnection, job: Job, matcher: Matcher, opti
     connection.execute("DROP TABLE found_signals")
 
 
-def _stream(lines: LineTable, raised: list[BaseException]) -> pa.RecordBatchReader:
-    """All lines as one stream, of which only one part is in memory at a time; `raised` gets what went wrong."""
-    schema = pl.DataFrame(schema=LINE_ROWS).to_arrow().schema
+@contextlib.contextmanager
+def _streamed(
+    connection: duckdb.DuckDBPyConnection, schema: dict[str, Any], **streams: Iterator[pl.DataFrame]
+) -> Iterator[None]:
+    """Rows as tables of a connection that can be read once, of which one frame is in memory at a time."""
+    columns = pl.DataFrame(schema=schema).to_arrow().schema
+    raised: list[BaseException] = []
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches(frames: Iterator[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
         try:
-            for frame in _ahead(lines.frames()):
+            for frame in frames:
                 yield from frame.to_arrow().to_batches()
         except BaseException as error:
             raised.append(error)
             raise
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    for name, frames in streams.items():
+        connection.register(name, pa.RecordBatchReader.from_batches(columns, batches(frames)))
+    try:
+        yield
+    except duckdb.Error as error:
+        if raised:  # DuckDB would hand on its traceback as a text
+            raise raised[0] from error
+        raise
+    for name in streams:
+        connection.unregister(name)
 
 
 def _ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

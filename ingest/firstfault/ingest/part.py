@@ -10,7 +10,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,12 +27,16 @@ _BROKEN = (
     pl.exceptions.PanicException,
 )  # fmt: skip
 """What is raised over an archive of parts that is damaged, or something else."""
-_TABLES = ("progress", "folded", "keys", "stamps")
+PIECE = 1 << 15
+"""Rows that are read from files into memory at a time."""
+
+_ROWS = ("lines", "progress", "folded")
+_SUMMARIES = ("keys", "stamps")
 
 
 @dataclass(frozen=True, slots=True)
-class LinesFile:
-    """Lines as Parquet: a file, or a member of an archive of parts."""
+class RowsFile:
+    """Rows as Parquet: a file, or a member of an archive of parts."""
 
     path: Path
     member: str | None = None
@@ -49,26 +53,48 @@ class LinesFile:
 
 
 @dataclass(slots=True)
+class Rows:
+    """What grows with the logs: in files first, the rest in memory. `source` is the number of a source in its part."""
+
+    files: list[RowsFile] = field(default_factory=list)
+    waiting: list[pl.DataFrame] = field(default_factory=list)
+
+    def write(self, stem: Path) -> int:
+        """Move what waits in memory to new files of Parquet with names that begin so; the size of them."""
+        size = 0
+        if self.waiting:
+            rows = pl.concat(self.waiting)
+            for at in range(0, len(rows), PIECE):
+                path = stem.with_name(f"{stem.name}-{len(self.files):06d}.parquet")
+                piece = rows.slice(at, PIECE)
+                piece.write_parquet(path, compression="zstd", compression_level=1, statistics=False)
+                self.files.append(RowsFile(path))
+                size += path.stat().st_size
+        self.waiting = []
+        return size
+
+    def frames(self, base: int) -> Iterator[pl.DataFrame]:
+        """The rows with the final numbers of their sources, one piece at a time in memory."""
+        pieces: tuple[Callable[[], pl.DataFrame], ...]
+        pieces = (*(file.frame for file in self.files), *(frame.clone for frame in self.waiting))
+        for piece in pieces:
+            yield _moved(piece(), "source", base)
+
+
+@dataclass(slots=True)
 class Part:
-    """What came out of one unit. `base` is added to the numbers of its lines, all else has its final number."""
+    """What came out of one unit. `base` is added to the sources of its rows, all else has its final number."""
 
     states: list[SourceState] = field(default_factory=list)
-    lines: list[pl.DataFrame] = field(default_factory=list)
-    files: list[LinesFile] = field(default_factory=list)
-    progress: list[pl.DataFrame] = field(default_factory=list)
-    folded: list[pl.DataFrame] = field(default_factory=list)
+    lines: Rows = field(default_factory=Rows)
+    progress: Rows = field(default_factory=Rows)
+    folded: Rows = field(default_factory=Rows)
     dumps: list[tuple[int, dumps.DumpRows]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     keys: pl.DataFrame | None = None
     stamps: pl.DataFrame | None = None
     shard: Shard | None = None
     base: int = 0
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Its lines with their final numbers, one piece at a time in memory."""
-        pieces = (*(file.frame for file in self.files), *(frame.clone for frame in self.lines))
-        for piece in pieces:
-            yield _moved(piece(), "source", self.base)
 
 
 def numbered(parts: Sequence[Part]) -> None:
@@ -80,8 +106,6 @@ def numbered(parts: Sequence[Part]) -> None:
         for state in part.states:
             state.number += base
         part.dumps = [(number + base, rows) for number, rows in part.dumps]
-        part.progress = [_moved(frame, "source", base) for frame in part.progress]
-        part.folded = [_moved(frame, "source", base) for frame in part.folded]
         part.keys = None if part.keys is None else _moved(part.keys, "source_id", base)
         part.stamps = None if part.stamps is None else _moved(part.stamps, "source", base)
         base += count
@@ -93,30 +117,27 @@ def _moved(frame: pl.DataFrame, column: str, base: int) -> pl.DataFrame:
 
 def save(part: Part, archive: zipfile.ZipFile, name: str) -> None:
     """Write a part that has no final numbers yet into an archive, under a name."""
-    tables = {
-        "progress": part.progress, "folded": part.folded,
-        "keys": [] if part.keys is None else [part.keys],
-        "stamps": [] if part.stamps is None else [part.stamps],
-    }  # fmt: skip
+    rows: dict[str, Rows] = {key: getattr(part, key) for key in _ROWS}
+    summaries = {key: frame for key in _SUMMARIES if (frame := getattr(part, key)) is not None}
     said = {
         "states": to_plain(part.states),
         "dumps": to_plain(part.dumps),
         "problems": to_plain(part.problems),
         "shard": to_plain(part.shard),
-        "tables": {key: len(frames) for key, frames in tables.items()},
-        "lines": len(part.files) + len(part.lines),
+        "rows": {key: len(one.files) + len(one.waiting) for key, one in rows.items()},
+        "summaries": list(summaries),
     }
     archive.writestr(f"{name}/part.json", json.dumps(said, ensure_ascii=True), zipfile.ZIP_DEFLATED, 1)
-    for key, frames in tables.items():
-        for number, frame in enumerate(frames):
+    for key, frame in summaries.items():
+        archive.writestr(f"{name}/{key}.parquet", as_parquet(frame))
+    for key, one in rows.items():
+        for number, file in enumerate(one.files):
+            if file.member is None:
+                archive.write(file.path, f"{name}/{key}-{number}.parquet")
+            else:
+                archive.writestr(f"{name}/{key}-{number}.parquet", as_parquet(file.frame()))
+        for number, frame in enumerate(one.waiting, len(one.files)):
             archive.writestr(f"{name}/{key}-{number}.parquet", as_parquet(frame))
-    for number, file in enumerate(part.files):
-        if file.member is None:
-            archive.write(file.path, f"{name}/lines-{number}.parquet")
-        else:
-            archive.writestr(f"{name}/lines-{number}.parquet", as_parquet(file.frame()))
-    for number, frame in enumerate(part.lines, len(part.files)):
-        archive.writestr(f"{name}/lines-{number}.parquet", as_parquet(frame))
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
@@ -127,27 +148,28 @@ def as_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def load(path: Path, archive: zipfile.ZipFile, name: str) -> Part:
-    """A part out of the archive at `path`; its lines stay there until they are asked for. Raises SavedError."""
+    """A part out of the archive at `path`; its rows stay there until they are asked for. Raises SavedError."""
     try:
         said = json.loads(archive.read(f"{name}/part.json"))
-        counts, lines = said["tables"], int(said["lines"])
-        tables = {
-            key: [
-                pl.read_parquet(io.BytesIO(archive.read(f"{name}/{key}-{number}.parquet")))
-                for number in range(int(counts[key]))
-            ]
-            for key in _TABLES
-        }
+        rows = {key: _members(path, f"{name}/{key}", int(said["rows"][key])) for key in _ROWS}
+        keys, stamps = (
+            pl.read_parquet(io.BytesIO(archive.read(f"{name}/{key}.parquet"))) if key in said["summaries"] else None
+            for key in _SUMMARIES
+        )
         return Part(
             states=from_plain(list[SourceState], said["states"]),
-            files=[LinesFile(path, f"{name}/lines-{number}.parquet") for number in range(lines)],
-            progress=tables["progress"],
-            folded=tables["folded"],
+            lines=rows["lines"],
+            progress=rows["progress"],
+            folded=rows["folded"],
             dumps=from_plain(list[tuple[int, dumps.DumpRows]], said["dumps"]),
             problems=from_plain(list[Problem], said["problems"]),
-            keys=next(iter(tables["keys"]), None),
-            stamps=next(iter(tables["stamps"]), None),
+            keys=keys,
+            stamps=stamps,
             shard=from_plain(Shard | None, said["shard"]),
         )
     except _BROKEN as error:
         raise SavedError(f"{path}: {name} cannot be read: {error}") from error
+
+
+def _members(path: Path, name: str, count: int) -> Rows:
+    return Rows([RowsFile(path, f"{name}-{number}.parquet") for number in range(count)])

@@ -29,7 +29,7 @@ from firstfault.ingest.identify import merge, summarise
 from firstfault.ingest.identity_paths import claims_of
 from firstfault.ingest.opening import Opened, is_binary, open_found
 from firstfault.ingest.options import IngestOptions
-from firstfault.ingest.part import LinesFile, Part
+from firstfault.ingest.part import Part, Rows
 from firstfault.ingest.plan import Shard, Unit
 from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.sharding import LOOK_AHEAD, ShardStream, sample_lines
@@ -156,7 +156,8 @@ class _Reading:
         if self.part.shard is None:
             for state in self.part.states:
                 settle(state, self._tools.matcher)
-        self._write()
+        for name, rows in (("lines", self.part.lines), ("progress", self.part.progress), ("folded", self.part.folded)):
+            self._write(name, rows)
         self.part.keys = merge(self._keys)
         self.part.stamps = times.merge(self._stamps)
         return self.part
@@ -268,24 +269,20 @@ class _Reading:
         self._stamps.append(times.summarise(batch.frame))
         if len(batch.progress):
             places = batch.frame.select("source", "line")[batch.progress["row"]]
-            self.part.progress.append(batch.progress.drop("row").hstack(places))
+            self.part.progress.waiting.append(batch.progress.drop("row").hstack(places))
         if len(batch.folded):
             places = batch.frame.select("source", "line")[batch.folded["row"]]
-            self.part.folded.append(batch.folded.drop("row").hstack(places))
-        self.part.lines.append(batch.frame)
+            self.part.folded.waiting.append(batch.folded.drop("row").hstack(places))
+        self.part.lines.waiting.append(batch.frame)
         self._rows += len(batch.frame)
         if self._rows >= _ROWS:
-            self._write()
+            self._write("lines", self.part.lines)
+            self._rows = 0
 
     @stage("parts")
-    def _write(self) -> None:
-        if self._spill is None or not self.part.lines:
-            return
-        path = self._spill / f"lines-{self._place:09d}-{len(self.part.files):06d}.parquet"
-        pl.concat(self.part.lines).write_parquet(path, compression="zstd", compression_level=1, statistics=False)
-        count("parts", path.stat().st_size)
-        self.part.files.append(LinesFile(path))
-        self.part.lines, self._rows = [], 0
+    def _write(self, name: str, rows: Rows) -> None:
+        if self._spill is not None:
+            count("parts", rows.write(self._spill / f"{name}-{self._place:09d}"))
 
 
 def _sample(lines: Lines) -> list[str]:

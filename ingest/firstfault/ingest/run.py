@@ -60,7 +60,7 @@ def ingest(
     with seldom_collected(), _folder(db) as folder:
         parts = _read(plans, range(len(plans.units)), folder, progress)
         united = United(parts, found.shown, found.problems, found.options)
-        return _write(united, plans.matcher, db, plans.total, progress, mark)
+        return _write(united, plans.matcher, db, folder, plans.total, progress, mark)
 
 
 def ingest_shard(
@@ -92,9 +92,9 @@ def merge(
     """Unite the parts of all shares of a job into the timeline `db`. Raises PartError where they do not fit."""
     options, db = options or IngestOptions(), Path(db)
     matcher = Matcher.load(load_catalog(options.catalogs))
-    with seldom_collected():
+    with seldom_collected(), _folder(db) as folder:
         united = unite([Path(file) for file in files], options, catalog_version(matcher))
-        return _write(united, matcher, db, sum(Path(file).stat().st_size for file in files), progress)
+        return _write(united, matcher, db, folder, sum(Path(file).stat().st_size for file in files), progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,13 @@ def _folder(file: Path) -> Iterator[Path]:
 
 
 def _write(
-    united: United, matcher: Matcher, db: Path, total: int, progress: Progress | None, mark: str | None = None
+    united: United,
+    matcher: Matcher,
+    db: Path,
+    folder: Path,
+    total: int,
+    progress: Progress | None,
+    mark: str | None = None,
 ) -> IngestResult:
     job = assemble(united.roots, united.parts, united.problems, matcher, united.options)
     if progress:
@@ -155,7 +161,7 @@ def _write(
     facts = meta(job, united.roots, matcher)
     if mark is not None:
         facts |= {"made_of": mark, "counts": json.dumps([result.sources, lines, result.signals, result.problems])}
-    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options), facts)
+    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options, folder), facts)
     count("timeline", db.stat().st_size)
     return result
 

@@ -23,7 +23,7 @@ from firstfault.ingest.plan import Unit
 from firstfault.ingest.problems import Problem
 from firstfault.ingest.saved import SavedError, from_plain, to_plain
 
-KIND = "firstfault-part/1"
+KIND = "firstfault-part/2"
 _HEAD = "manifest.json"
 _LAUNCHERS = (
     ("SLURM_PROCID", "SLURM_NTASKS"),

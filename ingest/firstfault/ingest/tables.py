@@ -12,7 +12,6 @@ from firstfault.ingest import times
 from firstfault.ingest.assemble import Job, Numbered, Spoken
 from firstfault.ingest.extract.rows import About, SignalRow
 from firstfault.ingest.extract.settle import best_of
-from firstfault.ingest.line_table import place
 from firstfault.ingest.options import IngestOptions, zone
 
 _TEXT, _SMALL, _BIG = pl.String, pl.Int32, pl.Int64
@@ -24,6 +23,9 @@ _IDENTITY: dict[str, Any] = {
 _ABOUT: dict[str, Any] = {
     "rank": _SMALL, "local_rank": _SMALL, "host": _TEXT, "attempt": _SMALL, "pid": _BIG, "gpu": _SMALL, "level": _TEXT,
     "stamp_ns": _BIG, "stamp_kind": _TEXT, "stamp_res_ns": _BIG, "utc_offset_s": _SMALL,
+}  # fmt: skip
+PROGRESS: dict[str, Any] = {
+    "source_id": _SMALL, "line": _BIG, "step": _BIG, "epoch": _BIG, "rank": _SMALL, "stamp_ns": _BIG,
 }  # fmt: skip
 assert tuple(_ABOUT) == About.__slots__
 
@@ -63,9 +65,11 @@ def _zone_offset(options: IngestOptions, anchor_ns: int) -> int | None:
     return None if offset is None else int(offset.total_seconds())
 
 
+_ENTRIES: dict[str, Any] = {"source_id": _SMALL, "line": _BIG, "entry": _TEXT, "class": _TEXT}
+
+
 def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
-    """The entry that speaks for a line, for every line that has one."""
-    schema = {"source_id": _SMALL, "line": _BIG, "entry": _TEXT, "class": _TEXT}
+    """The entry that speaks for a line, for every line whose signals have one."""
     found: dict[tuple[int, int], list[SignalRow]] = {}
     for one in job.signals:
         if one.row.entry is not None:
@@ -74,22 +78,26 @@ def entries(job: Job, matcher: Matcher) -> pl.DataFrame:
     for (source, line), signals in found.items():
         best = best_of(signals, matcher) or signals[0]
         rows.append((source, line, best.entry, best.cls))
-    told = pl.DataFrame(rows, schema=schema, orient="row")
-    folded = [place(frame, job) for part in job.parts for frame in part.folded]
-    if not folded:
-        return told
-    untold = pl.concat(folded).join(told, on=["source_id", "line"], how="anti")
-    order = sorted(untold["pattern"].unique().to_list(), key=matcher.precedence)
-    named = [(number, rank, matcher.patterns[number]) for rank, number in enumerate(order)]
-    names = pl.DataFrame(
-        [(number, rank, one.id, one.cls) for number, rank, one in named if one.kind == "entry"],
-        schema={"pattern": _SMALL, "rank": _SMALL, "entry": _TEXT, "class": _TEXT},
-        orient="row",
-    )
-    best_untold = (
-        untold.join(names, on="pattern").sort("rank").unique(["source_id", "line"], keep="first", maintain_order=True)
-    )
-    return pl.concat([told, best_untold.select(list(schema)).cast(pl.Schema(schema))])
+    return pl.DataFrame(rows, schema=_ENTRIES, orient="row")
+
+
+class Folded:
+    """Gives entries to the lines of a storm, which have no signals."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        order = sorted(range(len(matcher.patterns)), key=matcher.precedence)
+        named = [(number, rank, matcher.patterns[number]) for rank, number in enumerate(order)]
+        self._names = pl.DataFrame(
+            [(number, rank, one.id, one.cls) for number, rank, one in named if one.kind == "entry"],
+            schema={"pattern": _SMALL, "rank": _SMALL, "entry": _TEXT, "class": _TEXT},
+            orient="row",
+        )
+
+    def entries(self, folded: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+        """The entry of each folded line that no signal speaks for."""
+        untold = folded.join(told, on=["source_id", "line"], how="anti")
+        best = untold.join(self._names, on="pattern").sort("rank").unique(["source_id", "line"], keep="first")
+        return best.select(list(_ENTRIES)).cast(pl.Schema(_ENTRIES))
 
 
 def records(job: Job) -> pl.DataFrame:
@@ -150,23 +158,15 @@ def identities(job: Job) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def progress(job: Job) -> pl.DataFrame:
-    """The rows of `progress` with what their records say; the rest is their line's."""
-    schema: dict[str, Any] = {
-        "source_id": _SMALL, "line": _BIG, "step": _BIG, "epoch": _BIG, "rank": _SMALL, "stamp_ns": _BIG,
-    }  # fmt: skip
-    silent = [one.id for one in job.sources if one.twin_of is not None]
-    read = [
-        place(frame, job).with_columns(stamp_ns=pl.lit(None, _BIG)) for part in job.parts for frame in part.progress
-    ]
-    dumped = [
+def dumped_progress(job: Job) -> pl.DataFrame:
+    """What dumps say of how far a rank had come."""
+    rows = [
         (source, one.line, one.step, one.epoch, one.rank, one.stamp_ns)
         for source, rows in job.dumps
         for one in rows.progress
     ]
-    made = [frame.select(list(schema)) for frame in read]
-    made.append(pl.DataFrame(dumped, schema=schema, orient="row"))
-    return pl.concat(made).filter(~pl.col("source_id").is_in(silent)).sort("source_id", "line")
+    silent = [one.id for one in job.sources if one.twin_of is not None]
+    return pl.DataFrame(rows, schema=PROGRESS, orient="row").filter(~pl.col("source_id").is_in(silent))
 
 
 def problems(job: Job) -> pl.DataFrame:
