@@ -127,7 +127,7 @@ class LineTable:
     def _steps(self, progress: pl.DataFrame, lines: pl.DataFrame) -> None:
         """Keep the progress that these lines show."""
         own = progress.filter(~pl.col("source_id").is_in(self._silent))
-        own = own.with_columns(pl.lit(None, pl.Int32).alias("rank"), pl.lit(None, pl.Int64).alias("stamp_ns"))
+        own = own.with_columns(pl.lit(None, pl.Int64).alias("stamp_ns"))
         self._progress.waiting.append(self._with_lines(own, lines, how="inner"))
         self._rows += len(own)
         if self._spill is not None and self._rows >= _MANY:
