@@ -142,7 +142,8 @@ def load(con: duckdb.DuckDBPyConnection) -> Timeline:
                     SELECT attempt, greatest(count(DISTINCT hash(epoch, step)) // ?, 1)::UBIGINT AS stride
                     FROM progress GROUP BY attempt
                 ) t ON t.attempt IS NOT DISTINCT FROM p.attempt
-                WHERE p.stamp_own AND p.stamp_ns IS NOT NULL AND s.clock IS NOT NULL AND hash(p.epoch, p.step) % t.stride = 0
+                WHERE p.stamp_own AND p.stamp_ns IS NOT NULL AND s.clock IS NOT NULL
+                  AND hash(p.epoch, p.step) % t.stride = 0
                 GROUP BY ALL ORDER BY ALL
                 """,
                 [MANY_STEPS],

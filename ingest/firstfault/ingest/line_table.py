@@ -137,7 +137,7 @@ class LineTable:
     @staticmethod
     def _with_lines(progress: pl.DataFrame, lines: pl.DataFrame, how: Literal["left", "inner"]) -> pl.DataFrame:
         own = lines.select(*_KEY, *(pl.col(name).alias(f"line_{name}") for name in _OF_LINE))
-        return progress.join(own, on=_KEY, how=how).select(list(TOLD)).cast(pl.Schema(TOLD))
+        return progress.join(own, on=_KEY, how=how).select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
 
     def _wait(self, frame: pl.DataFrame, known: set[int]) -> None:
         """Lines of earlier parts that wait for the next stamp of their source get it from this part."""

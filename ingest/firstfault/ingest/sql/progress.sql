@@ -8,5 +8,4 @@ SELECT
     coalesce(p.stamp_ns, p.line_stamp_ns, p.line_near_ns) AS stamp_ns,
     p.stamp_ns IS NOT NULL OR p.line_stamp_ns IS NOT NULL AS stamp_own
 FROM part_progress p
-JOIN sources s ON s.source_id = p.source_id
-ORDER BY p.source_id, p.line;
+JOIN sources s ON s.source_id = p.source_id;
