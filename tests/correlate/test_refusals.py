@@ -282,6 +282,16 @@ def test_a_silent_rank_is_not_convicted_of_resets_where_another_has_no_log() -> 
     assert _resets_and_a_silent_rank(2).best() is None
 
 
+def test_a_rank_whose_error_stream_was_not_read_is_not_silent() -> None:
+    """All wait for r3 to the limit, but of r3 only the output was collected, of the others both."""
+    job = running(a=2, b=2)
+    for rank in (0, 1, 2):
+        job.log(f"rank{rank}.err", "rank", job.host(rank), rank, stream="stderr").timeout(7, at=610)
+    for log in job.ranks():
+        log.stream = "stdout"
+    assert job.best() is None
+
+
 # 8: behind is not absent
 
 

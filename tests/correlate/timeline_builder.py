@@ -55,6 +55,7 @@ class Log:
     clock: str | None = None
     attempt: int | None = 0
     resolution: float = 0.001
+    stream: str | None = None
     lines: list[_Line] = field(default_factory=list)
 
     def say(self, text: str = "", at: float | None = None, rank: int | None = None) -> Log:
@@ -369,6 +370,7 @@ class Job:
             "host": log.host,
             "rank": log.rank,
             "clock": log.clock,
+            "stream": log.stream,
             "bytes": 100 * len(log.lines),
             "lines": len(log.lines),
             "understood": len(log.lines),

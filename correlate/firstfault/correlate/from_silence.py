@@ -81,7 +81,7 @@ def _unread(view: View) -> tuple[int, ...]:
     Who lost a connection lost it to somebody that ended: a rank that merely stands still closes nothing, so that the
     one that ended may be among these.
     """
-    known = {state.rank for state in view.logged()}
+    known = {state.rank for state in view.logged() if not state.half_read}
     world = max(view.names.world or 0, max(view.states, default=-1) + 1)
     return tuple(rank for rank in range(world) if rank not in known)
 

@@ -32,6 +32,9 @@ def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
     for one in ranked.open[:3]:
         if one.missing:
             return one.missing
+    half = [state.rank for state in view.states.values() if state.half_read]
+    if half and not ranked.open:
+        return f"the error stream of rank {', '.join(map(str, half[:8]))}, which is not among the files"
     top = ranked.open[:2]
     if len(top) == 2:
         return _between(view, *top)

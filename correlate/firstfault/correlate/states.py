@@ -39,6 +39,8 @@ class RankState:
     extents: list[Extent] = field(default_factory=list)
     progress: Progress | None = None
     shared_log: Source | None = None
+    half_read: bool = False
+    """Its error stream is not among the files, though those of most other ranks are."""
 
     @property
     def logged(self) -> bool:
@@ -64,7 +66,7 @@ class RankState:
     @property
     def silent(self) -> bool:
         """Whether lines were read but no failure of any kind is among them."""
-        return self.logged and not (self.own or self.secondary or self.derived)
+        return self.logged and not self.half_read and not (self.own or self.secondary or self.derived)
 
     @property
     def last_step(self) -> int | None:
@@ -92,6 +94,16 @@ class RankState:
         if not self.extents:
             return None
         return max(self.extents, key=lambda one: (one.last_ns or 0, one.lines, one.source.path))
+
+
+def _without_error_stream(timeline: Timeline, attempt: int) -> set[int]:
+    """Ranks whose error stream was not read where that of most others was: their silence would have been there."""
+    streams: dict[int, set[str | None]] = defaultdict(set)
+    for source in timeline.sources.values():
+        if source.rank is not None and source.kind == "rank" and source.attempt in (None, attempt):
+            streams[source.rank].add(source.stream)
+    lacking = {rank for rank, names in streams.items() if "stderr" not in names and None not in names}
+    return lacking if 2 * len(lacking) < len(streams) else set()
 
 
 def is_own_error(signal: Signal) -> bool:
@@ -159,6 +171,9 @@ def build_states(
     for extent in timeline.extents:
         if extent.attempt == attempt and extent.rank in states:
             states[extent.rank].extents.append(extent)
+    for rank in _without_error_stream(timeline, attempt):
+        if rank in states:
+            states[rank].half_read = True
     merged = [
         source
         for source in timeline.sources.values()
