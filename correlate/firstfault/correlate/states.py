@@ -171,9 +171,8 @@ def build_states(
     for extent in timeline.extents:
         if extent.attempt == attempt and extent.rank in states:
             states[extent.rank].extents.append(extent)
-    for rank in _without_error_stream(timeline, attempt):
-        if rank in states:
-            states[rank].half_read = True
+    for number in _without_error_stream(timeline, attempt) & set(states):
+        states[number].half_read = True
     merged = [
         source
         for source in timeline.sources.values()
