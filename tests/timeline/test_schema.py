@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from firstfault.timeline import TimelineError, create_schema, open_timeline, write_timeline
+from firstfault.timeline.place import leftovers, workplace
 from firstfault.timeline.relations import Relation, questions, relations
 
 FOLDER = Path(__file__).parents[2] / "ingest" / "firstfault" / "timeline"
@@ -197,7 +198,26 @@ def test_a_timeline_is_read_only_unless_asked_for(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
-    (tmp_path / ".t.duckdb.999999999.tmp").write_text("x")
-    (tmp_path / ".t.duckdb.other").write_text("x")
-    write_timeline(tmp_path / "t.duckdb", lambda _: None, {})
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".t.duckdb.other", "t.duckdb"]
+    program = (
+        "import os, sys, pathlib\n"
+        "from firstfault.timeline import write_timeline\n"
+        "write_timeline(pathlib.Path(sys.argv[1]), lambda _: os._exit(9), {})\n"
+    )
+    paths = [path for path in sys.path if path]
+    killed = [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}", str(tmp_path / "t.duckdb")]
+    assert subprocess.run(killed, check=False).returncode == 9
+    assert len(leftovers(tmp_path / "t.duckdb")) == 1
+    with pytest.raises(TimelineError, match="was cut off"):
+        open_timeline(tmp_path / "t.duckdb")
+    with workplace(tmp_path / "t.duckdb") as living:  # of another one that is at work
+        write_timeline(tmp_path / "t.duckdb", lambda _: None, {})
+        assert sorted(path.name for path in tmp_path.iterdir()) == [living.name, "t.duckdb"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.duckdb"]
+
+
+def test_what_a_killed_process_meant_to_add_is_not_added_to_a_new_timeline(tmp_path: Path) -> None:
+    write_timeline(tmp_path / "t.duckdb", lambda _: None, {"answer": "42"})
+    (tmp_path / "t.duckdb.wal").write_bytes(b"of another timeline")
+    write_timeline(tmp_path / "t.duckdb", lambda _: None, {"answer": "43"})
+    with open_timeline(tmp_path / "t.duckdb", writable=True) as connection:
+        assert connection.execute("SELECT value FROM meta WHERE key = 'answer'").fetchall() == [("43",)]

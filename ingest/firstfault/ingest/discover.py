@@ -13,6 +13,7 @@ from pathlib import Path
 
 from firstfault.ingest.options import SETTINGS_NAME
 from firstfault.ingest.problems import Problem, Severity
+from firstfault.timeline.place import is_workplace
 
 STDIN = "-"
 
@@ -70,7 +71,7 @@ def _walk(
     names = {entry.name for entry in found}
     for entry in found:
         path = f"{inner}/{printable(entry.name)}" if inner else printable(entry.name)
-        if entry.name == SETTINGS_NAME or _own_output(entry.name, names):
+        if entry.name == SETTINGS_NAME or is_workplace(entry.name) or _own_output(entry.name, names):
             problems.append(Problem(path, "own-file", Severity.INFO, "written by or for firstfault, not read as a log"))
             continue
         try:

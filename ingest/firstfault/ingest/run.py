@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from firstfault.ingest.read import Tools, read_unit
 from firstfault.ingest.shards import Shard, United, agreed, share, unite, write_part
 from firstfault.ingest.stages import count, seldom_collected
 from firstfault.timeline import write_timeline
+from firstfault.timeline.place import remove_leftovers, workplace
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a phase, bytes done, bytes in all."""
@@ -55,9 +54,10 @@ def ingest(
     found, db = _found(paths, options or IngestOptions()), Path(db)
     mark = job_mark(found.shown, found.files, found.problems, found.options) if found.options.reuse else None
     if (counts := still_holds(db, mark)) is not None:
+        remove_leftovers(db)
         return IngestResult(db, *counts)
     plans = _planned(found)
-    with seldom_collected(), _folder(db) as folder:
+    with seldom_collected(), workplace(db) as folder:
         parts = _read(plans, range(len(plans.units)), folder, progress)
         united = United(parts, found.shown, found.problems, found.options)
         return _write(united, plans.matcher, db, folder, plans.total, progress, mark)
@@ -73,7 +73,7 @@ def ingest_shard(
     """Read one share of the logs below `paths` into a file of parts, which `merge` unites with the others."""
     found, file = _found(paths, options or IngestOptions()), Path(file)
     plans = _planned(found)
-    with seldom_collected(), _folder(file) as folder:
+    with seldom_collected(), workplace(file) as folder:
         places = share(plans.units, shard)
         parts = _read(plans, places, folder, progress)
         job = agreed(found.shown, found.options, catalog_version(plans.matcher), found.problems)
@@ -134,14 +134,6 @@ def _found(paths: Sequence[str | Path], options: IngestOptions) -> _Found:
 def _planned(found: _Found) -> _Plans:
     units = plan(found.files, found.options.bounds)
     return _Plans(found.options, units, Matcher.load(load_catalog(found.options.catalogs)))
-
-
-@contextlib.contextmanager
-def _folder(file: Path) -> Iterator[Path]:
-    """A folder for what does not fit into memory, beside the file that is to be made."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{file.name}.", suffix=".parts", dir=file.parent) as folder:
-        yield Path(folder)
 
 
 def _write(

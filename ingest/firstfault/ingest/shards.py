@@ -22,6 +22,7 @@ from firstfault.ingest.part import Part, load, save
 from firstfault.ingest.plan import Unit
 from firstfault.ingest.problems import Problem
 from firstfault.ingest.saved import SavedError, from_plain, to_plain
+from firstfault.timeline.place import put
 
 KIND = "firstfault-part/2"
 _HEAD = "manifest.json"
@@ -108,7 +109,7 @@ def write_part(
             archive.writestr(_HEAD, json.dumps(head))
             for place, part in zip(places, parts, strict=True):
                 save(part, archive, str(place))
-        os.replace(temporary, file)
+        put(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from multiprocessing import connection
 from pathlib import Path
 
 from firstfault.ingest.options import IngestOptions
@@ -25,14 +29,23 @@ def read_in_processes(
     """The parts of the units in their order; big units are begun first."""
     context = multiprocessing.get_context("spawn")
     order = sorted(range(len(numbered)), key=lambda place: (-numbered[place][0].bytes, place))
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(options,)) as pool:
-        futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
-        for place in range(len(numbered)):
-            try:
-                yield futures.pop(place).result()
-            except BrokenProcessPool:
-                # a program without a file of its own cannot be started again in a worker, and memory may run out
-                yield _here(*numbered[place], options, spill)
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(options,)) as pool:
+        try:
+            futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
+            for place in range(len(numbered)):
+                try:
+                    yield futures.pop(place).result()
+                except BrokenProcessPool:
+                    # a program without a file of its own cannot be started again in a worker, and memory may run out
+                    yield _here(*numbered[place], options, spill)
+        except BaseException:
+            # told to end, or a unit failed: what the others would still make is for nobody
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.kill()
+            raise
 
 
 def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) -> Part:
@@ -40,6 +53,20 @@ def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) ->
     if not _tools:
         _start(options)
     return _work(unit, place, spill)
+
+
+def _begin(options: IngestOptions) -> None:
+    """Begin as a worker: Ctrl-C is for the process that asked, and when that one dies there is nobody to work for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    _start(options)
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 def _start(options: IngestOptions) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from firstfault.timeline.place import leftovers
 from firstfault.timeline.relations import Relation, digest, guide, relations
 
 SCHEMA_VERSION = "1"
@@ -36,7 +37,8 @@ def open_timeline(path: str | Path, *, writable: bool = False) -> duckdb.DuckDBP
     """
     file = Path(path)
     if not file.is_file():
-        raise TimelineError(f"{file}: no timeline here; `firstfault ingest PATH... --db {file}` makes one")
+        cut = "the run that was to make it was cut off; " if leftovers(file) else ""
+        raise TimelineError(f"{file}: no timeline here; {cut}`firstfault ingest PATH... --db {file}` makes one")
     connection = None
     try:
         connection = duckdb.connect(str(file), read_only=not writable)

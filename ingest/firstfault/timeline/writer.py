@@ -1,18 +1,16 @@
 """Writing a timeline: all tables into one new file, which replaces the old one in one rename.
 
-A reader never meets a half-written file, and a killed writer leaves the last good one in place.
+A reader never meets a half-written file, and a killed writer leaves the last good one in place, as does a power cut.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import duckdb
 
+from firstfault.timeline.place import put, workplace
 from firstfault.timeline.relations import digest
 from firstfault.timeline.store import SCHEMA_VERSION, create_schema
 
@@ -24,9 +22,8 @@ Fill = Callable[[duckdb.DuckDBPyConnection], None]
 def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
     """Make the timeline `db`: the schema, then whatever `fill` inserts into its tables, then `meta`."""
     db = Path(db)
-    db.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(db)
-    with _temporary(db) as temporary:
+    with workplace(db) as folder:
+        temporary = folder / "timeline.duckdb"
         connection = duckdb.connect()
         try:
             connection.execute(f"ATTACH '{_quoted(temporary)}' AS timeline (STORAGE_VERSION '{STORAGE_VERSION}')")
@@ -42,37 +39,9 @@ def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
             connection.execute("DETACH timeline")
         finally:
             connection.close()
-        os.replace(temporary, db)
-
-
-@contextlib.contextmanager
-def _temporary(db: Path) -> Iterator[Path]:
-    path = db.with_name(f".{db.name}.{os.getpid()}.tmp")
-    path.unlink(missing_ok=True)
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-        path.with_name(path.name + ".wal").unlink(missing_ok=True)
-
-
-def _remove_leftovers(db: Path) -> None:
-    """Delete the temporary files of writers that were killed."""
-    pattern = re.compile(re.escape(f".{db.name}.") + r"([0-9]+)\.tmp(?:\.wal)?")
-    for path in sorted(db.parent.iterdir()):
-        found = pattern.fullmatch(path.name)
-        if found and not _alive(int(found[1])):
-            path.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+        # what a killed process meant to add to the old timeline must not be added to the new one
+        db.with_name(db.name + ".wal").unlink(missing_ok=True)
+        put(temporary, db)
 
 
 def _quoted(path: Path) -> str:

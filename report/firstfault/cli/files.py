@@ -7,17 +7,15 @@ import os
 from pathlib import Path
 
 from firstfault.cli.messages import CommandError, Status
+from firstfault.timeline.place import put
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file beside its place and move it there in one step."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.write_bytes(content)
+        put(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()

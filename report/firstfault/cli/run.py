@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.cli.messages import CommandError, Status, progress_bar
+from firstfault.cli.messages import CommandError, Status, progress_bar, say
 
 if TYPE_CHECKING:
     from firstfault.correlate.contexts import Wanted
@@ -30,10 +30,14 @@ def read_logs(
 ) -> IngestResult:
     """Build a timeline; says clearly where there is nothing to read. `report` hears of progress instead of a bar."""
     from firstfault.ingest import run as pipeline
+    from firstfault.timeline.place import leftovers
 
     _check_paths(paths)
     if not is_utf8(str(database)):
         raise CommandError(f"{database}: its name is no valid UTF-8; write the timeline somewhere else")
+    if leftovers(database):
+        left = "left the timeline before it as it was" if database.exists() else "left no timeline"
+        say(f"firstfault: an earlier run into {database} was cut off and {left}; this run makes it anew")
     with progress_bar(not quiet) as bar:
         result = pipeline.ingest(paths, database, options, report or bar)
     if result.lines == 0:
