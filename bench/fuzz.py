@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
 import subprocess
 import sys
@@ -37,6 +36,7 @@ class Findings:
     def try_one(self, target: object, data: bytes) -> None:
         """Run a target over one input."""
         begun = time.process_time()
+        (self.folder / "current").write_bytes(data)
         try:
             target.run(data)  # type: ignore[attr-defined]
         except (KeyboardInterrupt, SystemExit):
@@ -121,6 +121,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("findings"), help="where findings go")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slow", type=float, default=10, help="CPU seconds for one input that are a finding")
+    parser.add_argument("--hang", type=float, default=120, help="seconds after its slice until a target is ended")
     parser.add_argument("--guided", action="store_true", help="guided by coverage, with atheris")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -151,16 +152,20 @@ def main() -> int:
             begun = time.monotonic()
             command = [sys.executable, __file__, "--one", name, "--seconds", str(left), "--seed", str(seed)]
             command += ["--out", str(given.out), "--slow", str(given.slow), *(["--guided"] if given.guided else [])]
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, cwd=given.out, env=dict(os.environ)
-            )
-            counts = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("tried ")]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=False, cwd=given.out, timeout=left + given.hang
+                )
+                said, status = done.stdout, f"status {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+                failed = done.returncode != 0
+            except subprocess.TimeoutExpired:
+                said, status, failed = "", "does not end", True
+            counts = [int(line.split()[1]) for line in said.splitlines() if line.startswith("tried ")]
             tried[name] += counts[-1] if counts else 0
             spent[name] += time.monotonic() - begun
-            if done.returncode or not counts:
-                (given.out / f"{name}-{seed}-crash.txt").write_text(
-                    f"status {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}", encoding="utf-8"
-                )
+            if failed or not counts:
+                (given.out / f"{name}-{seed}-crash.txt").write_text(status, encoding="utf-8")
+                (given.out / f"{name}-{seed}-crash").write_bytes((given.out / "current").read_bytes())
             state = {one: {"tried": tried[one], "seconds": round(spent[one])} for one in names}
             (given.out / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
     found = sorted(path.name for path in given.out.glob("*.txt"))

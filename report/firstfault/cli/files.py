@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 
 from firstfault.cli.messages import CommandError, Status
-from firstfault.timeline.place import put
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file beside its place and move it there in one step."""
+    from firstfault.timeline.place import put
+
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content)
