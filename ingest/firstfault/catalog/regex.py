@@ -107,6 +107,9 @@ def parse(pattern: str) -> tuple[Node, tuple[str, ...]]:
     return node, tuple(parser.names)
 
 
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -253,12 +256,11 @@ class _Parser:
             self.at += 2
             if digits.startswith("{"):
                 end = self.text.find("}", self.at)
-                digits = self.text[self.at - 1 : end]
+                digits = self.text[self.at - 1 : end] if end >= 0 else ""
                 self.at = end + 1
-            try:
-                return int(digits, 16)
-            except ValueError:
-                raise PatternError("bad \\x escape", start) from None
+            if not 1 <= len(digits) <= 6 or set(digits) - _HEX:
+                raise PatternError("bad \\x escape", start)
+            return int(digits, 16)
         if char.isascii() and char.isalnum():
             raise PatternError(f"the engines do not agree on '\\{char}'", start)
         return ord(char)

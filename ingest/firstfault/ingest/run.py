@@ -92,7 +92,7 @@ def merge(
     """Unite the parts of all shares of a job into the timeline `db`. Raises PartError where they do not fit."""
     options, db = options or IngestOptions(), Path(db)
     matcher = Matcher.load(load_catalog(options.catalogs))
-    with seldom_collected(), _folder(db) as folder:
+    with seldom_collected(), workplace(db) as folder:
         united = unite([Path(file) for file in files], options, catalog_version(matcher))
         return _write(united, matcher, db, folder, sum(Path(file).stat().st_size for file in files), progress)
 
