@@ -78,12 +78,19 @@ class Job:
 
     sources: Sequence[Numbered]
     places: pl.DataFrame
-    signals: Sequence[Spoken]
+    signals: list[Spoken]
     dumps: Sequence[tuple[int, DumpRows]]
     problems: Sequence[Problem]
     identity: identity.Identity
     contexts: Mapping[int, times.Context]
     parts: Sequence[Part]
+
+    def forget_signals(self) -> None:
+        """Let go of what its rows were made of, which is much in a long job."""
+        self.signals.clear()
+        for one in self.sources:
+            one.state.signals = []
+            one.state.spans = []
 
 
 @stage("assemble")

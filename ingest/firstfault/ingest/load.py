@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata, resources
 from pathlib import Path
@@ -21,6 +21,7 @@ from firstfault.ingest.line_table import LINE_ROWS, TOLD, Known, LineTable
 from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.stages import stage
 
+_MANY = 10_000
 _OWN_SIGNALS = """
 INSERT INTO signal_rows BY NAME
 SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_id
@@ -43,11 +44,14 @@ def fill(
     signals, dumped = tables.signals(job, matcher), tables.dumped_progress(job)
     wanted = pl.concat([signals.select("source_id", "line"), dumped.select("source_id", "line")]).unique()
     known = Known(tables.entries(job, matcher), tables.records(job), tables.joined(job), dumped, wanted)
+    held = _held(signals, spill)
+    del signals
+    job.forget_signals()
     lines = LineTable(job, known, tables.Folded(matcher), keep_text, spill)
     connection.execute("SET threads = 1")
     with _streamed(connection, LINE_ROWS, part_lines=_ahead(lines.frames())):
         connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
-    with _shown(connection, part_signals=signals, part_places=lines.places):
+    with _shown(connection, part_signals=held(), part_places=lines.places):
         connection.execute(_statement("signal_rows"))
     with _streamed(connection, TOLD, part_progress=lines.progress()):
         connection.execute(_statement("progress"))
@@ -56,6 +60,15 @@ def fill(
     connection.execute(_OWN_SIGNALS)
     connection.execute("DROP TABLE echoes")
     connection.execute("DROP TABLE found_signals")
+
+
+def _held(frame: pl.DataFrame, spill: Path | None) -> Callable[[], pl.DataFrame]:
+    """A way to a frame that need not stay in memory meanwhile."""
+    if spill is None or len(frame) < _MANY:
+        return lambda: frame
+    path = spill / "signals.parquet"
+    frame.write_parquet(path, compression="lz4", statistics=False)
+    return lambda: pl.read_parquet(path)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
             connection.execute(f"ATTACH '{_quoted(temporary)}' AS timeline (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE timeline")
             connection.execute("SET TimeZone = 'UTC'")
-            connection.execute("SET memory_limit = '256MB'")
+            connection.execute("SET memory_limit = '192MB'")
             connection.execute(f"SET temp_directory = '{_quoted(temporary)}.spill'")
             create_schema(connection)
             fill(connection)
