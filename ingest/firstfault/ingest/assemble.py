@@ -143,7 +143,8 @@ def assemble(
     changed = {one.id: one.state.mtime_ns for one in sources}
     contexts = times.contexts(stamps, changed, dated, options.year)
     final = [replace(problem, path=renamed.get(problem.path, problem.path)) for problem in found]
-    return Job(sources, places, signals, dumps, final, who, contexts, parts)
+    # the evidence is as much as all signals, and is asked no more
+    return Job(sources, places, signals, dumps, final, replace(who, job=None), contexts, parts)
 
 
 def _owned(first: int, last: int, own: Own) -> identity.Owned:

@@ -24,7 +24,6 @@ Positions = npt.NDArray[np.int64]
 _ESCAPE = re.compile(
     rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78DEHMNOcZ])"
 )
-_LAST_PIECE = r"(?s)^(?:.*\r)?([^\r]*[^\r\s][^\r]*)[\r\s]*$"
 _BAR = re.compile(rb"\d%\|[^|\r\n]{0,400}\|[^\[\r\n]{0,200}\[[^\]\r\n]{0,300}\]")
 _PIECE = 32 << 10
 LONG = 1 << 20
@@ -280,10 +279,18 @@ def series(text: bytes, ends: Positions) -> pl.Series:
 @stage("fold")
 def fold(column: pl.Series) -> pl.Series:
     """Of a line of several pieces the last that is not empty; a record glued onto a progress bar comes off it."""
-    column = where(
-        column, "\r", lambda lines: lines.str.replace(_LAST_PIECE, "$1").str.replace_all("\r", " ", literal=True)
-    )
+    column = where(column, "\r", _last_piece)
     return where(column, "%|", lambda lines: lines.str.replace(_GLUED, "$1"))
+
+
+def _last_piece(lines: pl.Series) -> pl.Series:
+    """The last piece of each line that is not blank; of a blank line its returns become blanks."""
+    seen = pl.col("line").str.strip_chars_end()
+    place = seen.str.len_bytes().cast(pl.Int64) - seen.str.split("\r").list.last().str.len_bytes()
+    # the bytes behind the last return before the last letter, up to the next return
+    piece = pl.col("line").cast(pl.Binary).bin.slice(place).cast(pl.String).str.split("\r").list.first()
+    blanks = pl.col("line").str.replace_all("\r", " ", literal=True)
+    return lines.alias("line").to_frame().select(pl.when(seen != "").then(piece).otherwise(blanks)).to_series()
 
 
 def where(lines: pl.Series, mark: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:

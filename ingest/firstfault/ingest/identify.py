@@ -70,7 +70,7 @@ class Identity:
     ranges: pl.DataFrame = field(repr=False)
     dated: pl.DataFrame = field(repr=False)
     claims: pl.DataFrame = field(repr=False)
-    job: Job = field(repr=False)
+    job: Job | None = field(repr=False)
 
     def fill(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The frame with host, rank, local_rank and attempt completed; it needs source_id and line."""
@@ -78,6 +78,8 @@ class Identity:
 
     def about(self, signal: Spoken) -> tuple[int | None, int | None, str | None]:
         """Rank, local rank and host of the process that a launcher's or scheduler's line is about."""
+        if self.job is None:
+            raise ValueError("the evidence about processes was let go of")
         return self.job.about(signal)
 
 

@@ -56,13 +56,15 @@ class LineTable:
     """The lines of a job. Once they have streamed, `places` has the place and time of the lines that are wanted."""
 
     def __init__(self, job: Job, known: Known, folded: Folded, keep_text: bool, spill: Path | None) -> None:
-        self._job, self._known, self._folded = job, known, folded
+        self._job, self._folded = job, folded
+        tables = (known.entries, known.records, known.joined, known.progress, known.wanted)
+        self._known = Known(*(table.sort(_KEY) for table in tables))
         self._keep_text = keep_text
         self._spill = spill
         self._carry: dict[int, times.Near] = {}
         self._last: dict[int, int] = {}
-        self._met: set[int] = set()
-        self._places: list[pl.DataFrame] = []
+        self._places = [pl.DataFrame(schema=PLACES)]
+        self._waiting = pl.DataFrame(schema=PLACES)
         self._silent = [one.id for one in job.sources if one.twin_of is not None]
         self._progress, self._rows = Rows(), 0
 
@@ -82,34 +84,35 @@ class LineTable:
 
     def _placed(self, rows: Rows, base: int) -> pl.DataFrame | None:
         frames = [place(frame, self._job) for frame in rows.frames(base)]
-        return pl.concat(frames) if frames else None
+        return pl.concat(frames).sort(_KEY, maintain_order=True) if frames else None
 
     def _entries(self, part: Part) -> pl.DataFrame:
         """Entries of the lines that have signals, and of those of this part that have none because they are many."""
         told = self._known.entries
         folded = self._placed(part.folded, part.base)
-        return told if folded is None else pl.concat([told, self._folded.entries(folded, told)])
+        return told if folded is None else pl.concat([told, self._folded.entries(folded, told)]).sort(_KEY)
 
     @property
     def places(self) -> pl.DataFrame:
         """One row for each wanted line; where a source goes on in a later part, its first stamp there comes next."""
-        empty = pl.DataFrame(schema=PLACES)
-        return pl.concat([empty, *self._places])
+        return pl.concat([*self._places, self._waiting])
 
     @stage("lines")
     def _completed(self, frame: pl.DataFrame, entries: pl.DataFrame, progress: pl.DataFrame | None) -> pl.DataFrame:
         placed = place(frame, self._job).sort(_KEY)
-        known = set(self._met)
-        self._met.update(placed["source_id"].unique().to_list())
         timed = times.neighbours(
             times.complete(placed, self._job.contexts, self._last), self._carry, self._job.contexts
         )
-        self._wait(timed, known)
+        if len(self._waiting):
+            self._wait(timed)
         full = times.within_attempts(self._job.identity.fill(timed))
         wanted, records, joined = (
             _within(table, full) for table in (self._known.wanted, self._known.records, self._known.joined)
         )
-        self._places.append(full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES)))
+        places = full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES))
+        last = pl.col("next_ns").is_null()
+        self._places.append(places.filter(~last))
+        self._waiting = pl.concat([self._waiting, places.filter(last)])
         if progress is not None:
             self._steps(_within(progress, full), full)
         out = full.join(_within(entries, full), on=_KEY, how="left", maintain_order="left")
@@ -139,26 +142,24 @@ class LineTable:
         own = lines.select(*_KEY, *(pl.col(name).alias(f"line_{name}") for name in _OF_LINE))
         return progress.join(own, on=_KEY, how=how).select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
 
-    def _wait(self, frame: pl.DataFrame, known: set[int]) -> None:
+    def _wait(self, frame: pl.DataFrame) -> None:
         """Lines of earlier parts that wait for the next stamp of their source get it from this part."""
-        first = (
-            frame.filter(pl.col("source_id").is_in(list(known)) & pl.col("next_ns").is_not_null())
-            .unique("source_id", keep="first", maintain_order=True)
-            .select("source_id", pl.col("next_ns").alias("_late"))
+        stamped = frame.filter(pl.col("next_ns").is_not_null())
+        first = stamped.unique("source_id", keep="first", maintain_order=True)
+        late = self._waiting.join(
+            first.select("source_id", pl.col("next_ns").alias("_late")), on="source_id", how="inner"
         )
-        if not len(first):
-            return
-        late = pl.coalesce("next_ns", "_late").alias("next_ns")
-        self._places = [
-            places.join(first, on="source_id", how="left", maintain_order="left").with_columns(late).drop("_late")
-            for places in self._places
-        ]
+        if len(late):
+            self._waiting = self._waiting.join(late, on="source_id", how="anti")
+            self._places.append(late.with_columns(next_ns=pl.col("_late")).drop("_late"))
 
 
 def _within(table: pl.DataFrame, part: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table by line that can concern a part."""
-    lines = pl.col("line").is_between(part["line"].min(), part["line"].max())
-    return table.filter(lines & pl.col("source_id").is_in(part["source_id"].unique().to_list()))
+    """The rows of a table by source and line, in this order, that can concern a part."""
+    first, last = part["source_id"][0], part["source_id"][-1]
+    start = int(table["source_id"].search_sorted(first, "left"))
+    stop = int(table["source_id"].search_sorted(last, "right"))
+    return table.slice(start, stop - start).filter(pl.col("line").is_between(part["line"].min(), part["line"].max()))
 
 
 def place(frame: pl.DataFrame, job: Job) -> pl.DataFrame:

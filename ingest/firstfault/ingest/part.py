@@ -67,7 +67,7 @@ class Rows:
             for at in range(0, len(rows), PIECE):
                 path = stem.with_name(f"{stem.name}-{len(self.files):06d}.parquet")
                 piece = rows.slice(at, PIECE)
-                piece.write_parquet(path, compression="zstd", compression_level=1, statistics=False)
+                piece.write_parquet(path, compression="lz4", statistics=False)
                 self.files.append(RowsFile(path))
                 size += path.stat().st_size
         self.waiting = []

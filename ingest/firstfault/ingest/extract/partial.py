@@ -16,12 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from firstfault.ingest.marks import Marks
+
 _CRI = re.compile(
     r"^((?:\[pod/[^\]\n]{1,600}\] )?\d{4}-\d\d-\d\dT\S{8,40} (stdout|stderr) )([PF])(?::\S{1,40})? (.*)$", re.S
 )
 _CRI_PART = r"^(?:\[pod/[^\]]{1,600}\] )?\d{4}-\d\d-\d\dT\S{8,40} (?:stdout|stderr) P[ :]"
 _CRI_MARKS = (b" stdout P", b" stderr P")
 _JSON_MARK = b'"log":'
+_MARKS = Marks((*_CRI_MARKS, _JSON_MARK))
 _PATIENCE = 2000
 """Lines of other streams between two parts."""
 _KEPT = 64 << 20
@@ -56,9 +59,10 @@ class Joined:
 def parts_of(text: bytes, raw: pl.Series) -> npt.NDArray[np.int64]:
     """The rows that hold a part which is not the last of its line."""
     found = np.zeros(0, dtype=np.int64)
-    if any(mark in text for mark in _CRI_MARKS):
+    marks = _MARKS.found(text)
+    if any(mark in marks for mark in _CRI_MARKS):
         found = raw.str.contains(_CRI_PART).arg_true().to_numpy().astype(np.int64)
-    if _JSON_MARK in text:
+    if _JSON_MARK in marks:
         log = raw.str.contains('"log":', literal=True)
         tagged = raw.str.contains(r'"logtag": ?"P"')
         bare = raw.str.contains('"stream":', literal=True) & ~raw.str.contains(r"\n\"", literal=True)
