@@ -1,0 +1,2 @@
+export function place(): { readonly root: string; readonly node: string; readonly server: string };
+export function install(): void;

@@ -1,0 +1,353 @@
+/**
+ * The extension as a new user meets it: code-server with the packaged extension, a browser, a recorded job, the real
+ * program. Needs Chromium, and `firstfault` at the path in `FIRSTFAULT` (else in the `.venv` of the project).
+ *
+ *     node build/e2e/run.mjs [--shots FOLDER]
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { type Browser, chromium, type FrameLocator, type Page } from "playwright-core";
+
+import { install, place } from "./install.mjs";
+
+const PATIENCE = 40_000;
+const PROJECT = resolve("..", "..");
+const PROGRAM = process.env["FIRSTFAULT"] ?? join(PROJECT, ".venv", "bin", "firstfault");
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+const SAMPLE = join(PROJECT, "sample_logs", "mute-rank6", "logs");
+
+const [flag, folder] = process.argv.slice(2);
+const shots = flag === "--shots" && folder !== undefined ? resolve(folder) : null;
+const home = mkdtempSync(join(tmpdir(), "firstfault-e2e-"));
+
+const EXTENSIONS = join(home, "extensions");
+
+type Settings = Readonly<Record<string, unknown>>;
+
+const QUIET: Settings = {
+  "chat.disableAIFeatures": true,
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "editor.minimap.enabled": false,
+  "editor.occurrencesHighlight": "off",
+  "editor.wordWrap": "on",
+  "git.enabled": false,
+  "telemetry.telemetryLevel": "off",
+  "workbench.enableExperiments": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+  "workbench.welcomePage.walkthroughs.openOnInstall": false,
+};
+
+/** One code-server with settings and a home of its own. */
+class Server {
+  private constructor(
+    private readonly process: ChildProcess,
+    private readonly folder: string,
+    readonly port: number,
+  ) {}
+
+  static async start(name: string, settings: Settings): Promise<Server> {
+    const data = join(home, name);
+    const port = await freePort();
+    const server = new Server(Server.command(data, ["--bind-addr", `127.0.0.1:${port}`]), data, port);
+    server.set(settings);
+    for (const until = Date.now() + PATIENCE; ; ) {
+      const answer = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null);
+      if (answer?.ok) return server;
+      await wait(200);
+      assert.ok(Date.now() < until, "code-server does not answer");
+    }
+  }
+
+  /** Settings of the user, and of the machine, which some are read from. */
+  set(settings: Settings): void {
+    for (const where of ["User", "Machine"]) {
+      mkdirSync(join(this.folder, where), { recursive: true });
+      writeFileSync(join(this.folder, where, "settings.json"), JSON.stringify({ ...QUIET, ...settings }));
+    }
+  }
+
+  private static command(data: string, more: readonly string[]): ChildProcess {
+    const { node, server } = place();
+    mkdirSync(join(data, "User"), { recursive: true });
+    return spawn(
+      join(node, "bin", "node"),
+      [server, "--auth", "none", "--disable-telemetry", "--disable-update-check", "--user-data-dir", data, "--extensions-dir", EXTENSIONS, ...more],
+      { env: { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, "config"), SHELL: "/bin/bash", PATH: "/usr/bin:/bin" }, stdio: "ignore" },
+    );
+  }
+
+  stop(): void {
+    this.process.kill("SIGTERM");
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((found) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => {
+        found(typeof address === "object" && address !== null ? address.port : 0);
+      });
+    });
+  });
+}
+
+/** A window of the editor. */
+class Window {
+  private constructor(readonly page: Page) {}
+
+  static async open(browser: Browser, server: Server, workspace: string): Promise<Window> {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.setDefaultTimeout(PATIENCE);
+    await page.goto(`http://127.0.0.1:${server.port}/?folder=${workspace}`);
+    const window = new Window(page);
+    await window.row("v100-r2n6").waitFor();
+    await window.extensionsLoaded();
+    return window;
+  }
+
+  /** Menus and commands of extensions come some seconds after the window. */
+  private async extensionsLoaded(): Promise<void> {
+    const found = this.page.locator(".quick-input-list .monaco-list-row", { hasText: "firstfault" }).first();
+    for (const until = Date.now() + PATIENCE; ; ) {
+      await this.page.keyboard.press("F1");
+      await this.page.locator(".quick-input-widget input").fill(">firstfault: Diagnose");
+      const loaded = await found.waitFor({ timeout: 2000 }).then(() => true, () => false);
+      await this.page.keyboard.press("Escape");
+      if (loaded) return;
+      assert.ok(Date.now() < until, "the extension is not there");
+    }
+  }
+
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+    await this.page.keyboard.press("Enter");
+  }
+
+  row(name: string) {
+    return this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first();
+  }
+
+  /** What the panel shows. */
+  panel(): FrameLocator {
+    return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
+  }
+
+  async heading(text: string): Promise<void> {
+    await this.panel().locator("h1", { hasText: text }).waitFor();
+  }
+
+  /** Diagnoses again until changed settings have arrived. */
+  async again(text: string | RegExp): Promise<void> {
+    const found = this.panel().locator("h1", { hasText: text });
+    for (const until = Date.now() + PATIENCE; ; ) {
+      await this.panel().locator("button[data-again]").click();
+      if (await found.waitFor({ timeout: 3000 }).then(() => true, () => false)) return;
+      assert.ok(Date.now() < until, `the panel never says ${String(text)}`);
+    }
+  }
+
+  async atLine(line: number): Promise<void> {
+    await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, Col 1` }).waitFor();
+  }
+
+  /** Notes behind marked lines, with the colour of each. */
+  async notes(): Promise<{ text: string; colour: string }[]> {
+    return this.page.evaluate(() =>
+      [...document.querySelectorAll(".view-line span")]
+        .map((one) => getComputedStyle(one, "::after"))
+        .filter(({ content }) => content.includes("·"))
+        .map(({ content, color }) => ({ text: content, colour: color })),
+    );
+  }
+
+  async note(text: string): Promise<string> {
+    for (const until = Date.now() + PATIENCE; ; ) {
+      const found = (await this.notes()).find((one) => one.text.includes(text));
+      if (found !== undefined) return found.colour;
+      await wait(200);
+      assert.ok(Date.now() < until, `no line is marked '${text}'`);
+    }
+  }
+
+  async shot(name: string): Promise<void> {
+    if (shots === null) return;
+    mkdirSync(shots, { recursive: true });
+    await this.page.mouse.move(720, 895);
+    await wait(1500);
+    await this.page.screenshot({ path: join(shots, `${name}.png`) });
+  }
+}
+
+async function step(name: string, action: () => Promise<void>): Promise<void> {
+  const begun = Date.now();
+  await action();
+  console.log(`ok  ${name}  ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+}
+
+async function scenario(browser: Browser): Promise<void> {
+  const workspace = join(home, "job");
+  cpSync(SAMPLE, workspace, { recursive: true });
+  writeFileSync(join(workspace, "fail.sh"), "cat v100-r2n5/agent.log\nexit 3\n");
+  const base = { "security.workspace.trust.enabled": false, "workbench.colorTheme": "Default Dark Modern" };
+  const server = await Server.start("main", { ...base, "firstfault.path": join(home, "nowhere") });
+  try {
+    const window = await Window.open(browser, server, workspace);
+    const { page } = window;
+    const panel = window.panel();
+
+    await step("says how to install what is not there", async () => {
+      await window.row("v100-r2n5").click({ button: "right" });
+      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.heading("firstfault is not where the setting says");
+      await panel.locator("button", { hasText: "Copy" }).first().click();
+      await panel.locator("#said", { hasText: "Copied." }).waitFor();
+      await window.shot("missing");
+      server.set({ ...base, "firstfault.path": PROGRAM });
+      await window.again(/Failed first|Undetermined/);
+    });
+
+    await step("two folders of the explorer are one job", async () => {
+      await window.row("v100-r2n5").click();
+      await window.row("v100-r2n5").click();
+      await window.row("v100-r2n6").click({ modifiers: ["ControlOrMeta"] });
+      await window.row("v100-r2n6").click({ button: "right" });
+      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.heading("Failed first: rank 6 on host v100-r2n6");
+      for (const id of ["#evidence", "#collateral", "#fix", "#check"]) await panel.locator(id).waitFor();
+    });
+
+    await step("evidence opens its log at its line, marked as where it began", async () => {
+      await panel.locator("#evidence li.initiating .place").first().click();
+      await page.locator(".tab.active", { hasText: "stderr.log" }).waitFor();
+      await window.atLine(12);
+      const began = await window.note("began here");
+      await window.shot("dark");
+      await panel.locator("#evidence li.collateral .place").first().click();
+      await page.locator(".tab.active", { hasText: "error.json" }).waitFor();
+      await window.atLine(1);
+      assert.notEqual(await window.note("only followed"), began);
+    });
+
+    await step("the same lines stand under Problems", async () => {
+      await window.command("View: Focus Problems");
+      await page.locator(".markers-panel .monaco-list-row", { hasText: "began here" }).first().waitFor();
+      await window.shot("problems");
+    });
+
+    await step("the light theme", async () => {
+      await panel.locator("#evidence li.initiating .place").first().click();
+      await window.atLine(12);
+      server.set({ ...base, "firstfault.path": PROGRAM, "workbench.colorTheme": "Default Light Modern" });
+      await page.locator(".monaco-workbench.vs").waitFor();
+      await window.shot("light");
+      server.set({ ...base, "firstfault.path": PROGRAM });
+      await page.locator(".monaco-workbench.vs-dark").waitFor();
+    });
+
+    await step("a job that fails in the terminal is offered, and its output diagnosed", async () => {
+      await window.command("Terminal: Create New Terminal (In Active Workspace)");
+      await page.locator(".terminal-wrapper.active .xterm-screen").waitFor();
+      await wait(3000); // until the shell has met the editor
+      await page.keyboard.type("bash fail.sh\n");
+      await page.locator(".notification-list-item", { hasText: "ended with exit status 3" }).waitFor();
+      await window.shot("terminal");
+      await page.locator(".notification-list-item .monaco-button", { hasText: "Diagnose this output" }).click();
+      await window.heading("Undetermined");
+      await panel.locator("section.missing").waitFor();
+      await panel.locator("#evidence .place").first().click();
+      await page.locator(".tab.active", { hasText: "bash fail.sh" }).waitFor();
+      await window.note("open question");
+    });
+
+    await step("a selection is diagnosed where it stands", async () => {
+      await page.keyboard.press("ControlOrMeta+P");
+      await page.locator(".quick-input-widget input").fill("v100-r2n6/agent.log");
+      await page.locator(".quick-input-list .monaco-list-row", { hasText: "agent.log" }).first().waitFor();
+      await page.keyboard.press("Enter");
+      await page.locator(".tab.active", { hasText: "agent.log" }).waitFor();
+      await page.keyboard.press("ControlOrMeta+A");
+      await window.command("firstfault: Diagnose the Selection");
+      await panel.locator("dd", { hasText: "selection of agent.log" }).waitFor();
+    });
+    await page.close();
+  } finally {
+    server.stop();
+  }
+}
+
+/** A folder that is not trusted names a program; it must not run. */
+async function untrusted(browser: Browser): Promise<void> {
+  const workspace = join(home, "hostile");
+  cpSync(SAMPLE, workspace, { recursive: true });
+  const traps = [join(workspace, "trap"), join(workspace, ".venv", "bin", "firstfault")];
+  const sprung = join(home, "sprung");
+  mkdirSync(join(workspace, ".venv", "bin"), { recursive: true });
+  mkdirSync(join(workspace, ".vscode"));
+  for (const trap of traps) {
+    writeFileSync(trap, `#!/bin/sh\ntouch '${sprung}'\n`);
+    chmodSync(trap, 0o755);
+  }
+  writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "firstfault.path": traps[0], "firstfault.arguments": ["--bogus"] }));
+  const trust = { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never", "security.workspace.trust.banner": "never" };
+  const server = await Server.start("restricted", { ...trust, "firstfault.path": PROGRAM });
+  try {
+    await step("a folder that is not trusted runs nothing of its own", async () => {
+      const window = await Window.open(browser, server, workspace);
+      await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
+      await window.row("v100-r2n6").click({ button: "right" });
+      await window.page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.panel().locator("#evidence").waitFor();
+      server.set(trust);
+      await window.again("firstfault is not installed here");
+      assert.ok(!existsSync(sprung));
+      await window.page.close();
+    });
+  } finally {
+    server.stop();
+  }
+}
+
+async function main(): Promise<void> {
+  assert.ok(CHROMIUM, "no Chromium here (Debian: apt-get install chromium)");
+  assert.ok(existsSync(PROGRAM), `no firstfault at ${PROGRAM}; name one in FIRSTFAULT`);
+  install();
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+  const { node, server } = place();
+  const into = ["--extensions-dir", EXTENSIONS, "--user-data-dir", join(home, "setup")];
+  execFileSync(join(node, "bin", "node"), [server, ...into, "--install-extension", resolve("build", `firstfault-${version}.vsix`)], {
+    env: { ...process.env, HOME: home },
+    stdio: "ignore",
+  });
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  try {
+    await scenario(browser);
+    await untrusted(browser);
+  } catch (error) {
+    for (const page of browser.contexts().flatMap((one) => one.pages())) {
+      await page.screenshot({ path: join(tmpdir(), "firstfault-e2e-failed.png") });
+    }
+    throw error;
+  } finally {
+    await browser.close();
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 300 });
+  }
+}
+
+await main();
