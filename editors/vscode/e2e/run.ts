@@ -11,12 +11,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 
 import { type Browser, chromium, type FrameLocator, type Page } from "playwright-core";
 
 import { install, place } from "./install.mjs";
 
-const PATIENCE = 40_000;
+const PATIENCE = 60_000;
 const PROJECT = resolve("..", "..");
 const PROGRAM = process.env["FIRSTFAULT"] ?? join(PROJECT, ".venv", "bin", "firstfault");
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
@@ -81,12 +82,15 @@ class Server {
     return spawn(
       join(node, "bin", "node"),
       [server, "--auth", "none", "--disable-telemetry", "--disable-update-check", "--user-data-dir", data, "--extensions-dir", EXTENSIONS, ...more],
-      { env: { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, "config"), SHELL: "/bin/bash", PATH: "/usr/bin:/bin" }, stdio: "ignore" },
+      { env: { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, "config"), SHELL: "/bin/bash", PATH: "/usr/bin:/bin" }, stdio: "ignore", detached: true },
     );
   }
 
-  stop(): void {
-    this.process.kill("SIGTERM");
+  /** Ends it with all that it started. */
+  async stop(): Promise<void> {
+    const ended = new Promise((resolve) => this.process.once("exit", resolve));
+    if (this.process.pid !== undefined && this.process.exitCode === null) process.kill(-this.process.pid, "SIGKILL");
+    await ended;
   }
 }
 
@@ -155,7 +159,7 @@ class Window {
     const found = this.panel().locator("h1", { hasText: text });
     for (const until = Date.now() + PATIENCE; ; ) {
       await this.panel().locator("button[data-again]").click();
-      if (await found.waitFor({ timeout: 3000 }).then(() => true, () => false)) return;
+      if (await found.waitFor({ timeout: 15_000 }).then(() => true, () => false)) return;
       assert.ok(Date.now() < until, `the panel never says ${String(text)}`);
     }
   }
@@ -201,7 +205,9 @@ async function step(name: string, action: () => Promise<void>): Promise<void> {
 async function scenario(browser: Browser): Promise<void> {
   const workspace = join(home, "job");
   cpSync(SAMPLE, workspace, { recursive: true });
+  writeFileSync(join(home, ".bashrc"), "PS1='$ '\n");
   writeFileSync(join(workspace, "fail.sh"), "cat v100-r2n5/agent.log\nexit 3\n");
+  writeFileSync(join(workspace, "slurm-7.out.gz"), gzipSync(readFileSync(join(workspace, "v100-r2n5", "agent.log"))));
   const base = { "security.workspace.trust.enabled": false, "workbench.colorTheme": "Default Dark Modern" };
   const server = await Server.start("main", { ...base, "firstfault.path": join(home, "nowhere") });
   try {
@@ -279,13 +285,24 @@ async function scenario(browser: Browser): Promise<void> {
       await page.locator(".quick-input-list .monaco-list-row", { hasText: "agent.log" }).first().waitFor();
       await page.keyboard.press("Enter");
       await page.locator(".tab.active", { hasText: "agent.log" }).waitFor();
+      await page.locator(".editor-group-container.active .view-line", { hasText: "torch" }).first().click();
       await page.keyboard.press("ControlOrMeta+A");
+      await page.locator(".statusbar-item", { hasText: "selected" }).waitFor();
       await window.command("firstfault: Diagnose the Selection");
       await panel.locator("dd", { hasText: "selection of agent.log" }).waitFor();
     });
+
+    await step("a compressed file opens unpacked, at its line", async () => {
+      await window.row("slurm-7.out.gz").click({ button: "right" });
+      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await panel.locator("dd", { hasText: "slurm-7.out.gz" }).waitFor();
+      await panel.locator("#evidence .place").first().click();
+      await page.locator(".tab.active", { hasText: "slurm-7.out" }).waitFor();
+      await window.note("open question");
+    });
     await page.close();
   } finally {
-    server.stop();
+    await server.stop();
   }
 }
 
@@ -303,21 +320,21 @@ async function untrusted(browser: Browser): Promise<void> {
   }
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "firstfault.path": traps[0], "firstfault.arguments": ["--bogus"] }));
   const trust = { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never", "security.workspace.trust.banner": "never" };
-  const server = await Server.start("restricted", { ...trust, "firstfault.path": PROGRAM });
+  const server = await Server.start("restricted", trust);
   try {
     await step("a folder that is not trusted runs nothing of its own", async () => {
       const window = await Window.open(browser, server, workspace);
       await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
       await window.row("v100-r2n6").click({ button: "right" });
       await window.page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
-      await window.panel().locator("#evidence").waitFor();
-      server.set(trust);
-      await window.again("firstfault is not installed here");
+      await window.heading("firstfault is not installed here");
+      server.set({ ...trust, "firstfault.path": PROGRAM });
+      await window.again("Failed first");
       assert.ok(!existsSync(sprung));
       await window.page.close();
     });
   } finally {
-    server.stop();
+    await server.stop();
   }
 }
 
@@ -346,7 +363,7 @@ async function main(): Promise<void> {
     throw error;
   } finally {
     await browser.close();
-    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 300 });
+    rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 300 });
   }
 }
 
