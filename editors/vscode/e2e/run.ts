@@ -159,7 +159,9 @@ class Window {
     const found = this.panel().locator("h1", { hasText: text });
     for (const until = Date.now() + PATIENCE; ; ) {
       await this.panel().locator("button[data-again]").click();
-      if (await found.waitFor({ timeout: 15_000 }).then(() => true, () => false)) return;
+      await wait(1500);
+      await this.page.locator(".notification-list-item", { hasText: "firstfault reads" }).waitFor({ state: "detached" });
+      if (await found.waitFor({ timeout: 1500 }).then(() => true, () => false)) return;
       assert.ok(Date.now() < until, `the panel never says ${String(text)}`);
     }
   }
