@@ -43,7 +43,9 @@ def test_nothing_built_is_tracked() -> None:
     if listed.returncode:
         pytest.skip("needs a git checkout")
     tracked = [pathlib.PurePath(name) for name in listed.stdout.splitlines()]
-    assert [str(one) for one in tracked if one.suffix == ".vsix" or {"node_modules", "dist", "build"} & {*one.parts}] == []
+    assert [
+        str(one) for one in tracked if one.suffix == ".vsix" or {"node_modules", "dist", "build"} & {*one.parts}
+    ] == []
 
 
 def test_only_wishes_that_a_folder_may_not_set_say_what_is_run() -> None:
