@@ -1,4 +1,4 @@
-"""The extension for VS Code beside the package: one version and licence, a lock file for any registry, nothing built."""
+"""The extension for VS Code beside the package: one version and licence, a lock file for any registry, no builds."""
 
 from __future__ import annotations
 
