@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from firstfault.catalog.regex import PatternError, parse
 from firstfault.catalog.texts import Text, required
 from firstfault.ingest.format_regex import for_polars, unnamed
+from firstfault.ingest.marks import Marks
 
 
 class Found(Protocol):
@@ -67,23 +68,55 @@ class Lines(list[str]):
     def small(self) -> bytes:
         return self.text.lower()
 
+    @cached_property
+    def _looked(self) -> tuple[Marks, set[tuple[bytes, bool]]]:
+        """What was looked for in one pass, and what of it was found."""
+        marks = _WANTED.marks()
+        return marks, marks.found(self.text)
+
+    def hold(self, text: bytes, folded: bool) -> bool:
+        """Whether they hold a text."""
+        marks, found = self._looked
+        if (text, folded) in marks:
+            return (text, folded) in found
+        return text in (self.small if folded else self.text)
+
+
+class Wanted:
+    """The texts of which every match of a shape holds one, of all shapes that were asked for so far."""
+
+    def __init__(self) -> None:
+        self._of: dict[Any, tuple[Text, ...] | None] = {}
+        self._marks: Marks | None = Marks(())
+
+    def of(self, shape: Any) -> tuple[Text, ...] | None:
+        """Those of a shape, None where that cannot be told."""
+        if shape not in self._of:
+            try:
+                self._of[shape] = required(parse(unnamed(shape.pattern))[0])
+            except PatternError:
+                self._of[shape] = None
+            self._marks = None
+        return self._of[shape]
+
+    def marks(self) -> Marks:
+        """All of them, to be looked for in one pass."""
+        if self._marks is None:
+            every = {(one.text, one.folded) for texts in self._of.values() for one in texts or () if one.text}
+            self._marks = Marks(*(sorted(text for text, folded in every if folded == kind) for kind in (False, True)))
+        return self._marks
+
+
+_WANTED = Wanted()
+
 
 def _possible(lines: Lines, shapes: tuple[Pattern, ...]) -> bool:
     """Whether a text holds what every match of one of the shapes holds: most files are known by it in a moment."""
     for shape in shapes:
-        marks = _marks(cast(Any, shape))
-        if marks is None or any(one.text in (lines.small if one.folded else lines.text) for one in marks):
+        marks = _WANTED.of(shape)
+        if marks is None or any(lines.hold(one.text, one.folded) for one in marks):
             return True
     return False
-
-
-@cache
-def _marks(shape: Any) -> tuple[Text, ...] | None:
-    """Texts of which every match of a shape holds one, None where that cannot be told."""
-    try:
-        return required(parse(unnamed(shape.pattern))[0])
-    except PatternError:
-        return None
 
 
 def texts(found: Found, *names: str) -> dict[str, str]:

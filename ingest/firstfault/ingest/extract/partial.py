@@ -60,9 +60,9 @@ def parts_of(text: bytes, raw: pl.Series) -> npt.NDArray[np.int64]:
     """The rows that hold a part which is not the last of its line."""
     found = np.zeros(0, dtype=np.int64)
     marks = _MARKS.found(text)
-    if any(mark in marks for mark in _CRI_MARKS):
+    if any((mark, False) in marks for mark in _CRI_MARKS):
         found = raw.str.contains(_CRI_PART).arg_true().to_numpy().astype(np.int64)
-    if _JSON_MARK in marks:
+    if (_JSON_MARK, False) in marks:
         log = raw.str.contains('"log":', literal=True)
         tagged = raw.str.contains(r'"logtag": ?"P"')
         bare = raw.str.contains('"stream":', literal=True) & ~raw.str.contains(r"\n\"", literal=True)
