@@ -193,6 +193,7 @@ def _collectives(builder: Builder) -> None:
     blocked = chains(view)
     guilty = set(root.ranks) if root else set()
     labels = {id(one): one.label for one in view.collectives}
+    entered = {id(one): _entered(view, one, labels[id(one)]) for one in view.collectives}
     for one in view.collectives:
         label = labels[id(one)]
         node = builder.vertex("collective", label, label)
@@ -218,7 +219,7 @@ def _collectives(builder: Builder) -> None:
         for rank in sorted(one.group.members - set(one.waiters) - guilty):
             other = blocked.get(rank)
             if other is not None and other is not one:
-                if _entered(view, other) < _entered(view, one):
+                if entered[id(other)] < entered[id(one)]:
                     label = labels[id(other)]
                     builder.edge(
                         node, builder.vertex("collective", label, label), "member-elsewhere", (other.waiters[rank],)
@@ -227,14 +228,14 @@ def _collectives(builder: Builder) -> None:
                 builder.edge(node, builder.rank(rank), "member-unlogged", list(one.waiters.values())[:1])
 
 
-def _entered(view: View, one: Collective) -> tuple[int, str]:
+def _entered(view: View, one: Collective, label: str) -> tuple[int, str]:
     """When the first of those that wait in a collective entered it; unknown times last, equal ones by name."""
     starts = [
         moment.ns - waited * 1_000_000
         for signal in one.waiters.values()
         if (moment := view.times.of(signal)) is not None and (waited := signal.number("elapsed_ms")) is not None
     ]
-    return (min(starts, default=1 << 62), one.label)
+    return (min(starts, default=1 << 62), label)
 
 
 def _launchers(builder: Builder) -> None:
