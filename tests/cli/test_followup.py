@@ -73,6 +73,16 @@ def test_what_is_no_diagnosis_is_refused(cli: Cli, tmp_path: Path, content: str)
     assert str(tmp_path / "d.json") in done.stderr
 
 
+def test_a_redacted_report_is_checked_against_the_logs_by_whoever_has_them(cli: Cli, tmp_path: Path) -> None:
+    assert cli("diagnose", MUTE, "--redact", "--output", tmp_path / "out", "--quiet").exit_code == 0
+    done = cli("verify", tmp_path / "out", MUTE, "--redact", "--quiet")
+    assert (done.exit_code, done.stdout) == (0, "8 cited lines: 8 as cited, 0 not\n")
+    without = cli("verify", tmp_path / "out", MUTE, "--quiet")
+    assert without.exit_code == 3
+    assert "where it was made with --redact, give that here too" in without.stderr
+    assert cli("verify", tmp_path / "out", "--after", MUTE, "--redact").exit_code == 2
+
+
 def test_usage_of_verify(cli: Cli, report: Path) -> None:
     assert cli("verify", report).exit_code == 2
     assert cli("verify", report, MUTE, "--after", MUTE).exit_code == 2

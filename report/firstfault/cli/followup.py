@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstfault.cli.messages import CommandError, Status, errors_in_words
+from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.settings import Quiet
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ def verify(
         list[str] | None,
         typer.Option("--after", metavar="PATH", help="Logs of a run after the fix instead; may be repeated."),
     ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="The report was made with --redact: replace the same in the logs before looking."
+        ),
+    ] = False,
     format_: ShortFormat = "text",
     quiet: Quiet = False,
 ) -> None:
@@ -46,26 +52,56 @@ def verify(
         _check_format(format_)
         if bool(paths) == bool(after):
             raise CommandError("give either the PATHs of the logs, or --after PATH of a new run", Status.USAGE)
+        if after and redact:
+            raise CommandError(
+                "--redact: it is for the logs that the report was made from, not for --after", Status.USAGE
+            )
         saved = _read(report)
-        good = _verify_after(saved, after, format_, quiet) if after else _verify(saved, paths or [], format_, quiet)
+        good = (
+            _verify_after(saved, after, format_, quiet)
+            if after
+            else _verify(saved, paths or [], format_, quiet, redact)
+        )
         if not good:
             raise typer.Exit(int(Status.NOT_HEALTHY))
 
 
-def _verify(saved: Saved, paths: list[str], format_: str, quiet: bool) -> bool:
+def _verify(saved: Saved, paths: list[str], format_: str, quiet: bool, redact: bool) -> bool:
     from firstfault.followup.verify import State, check
     from firstfault.timeline import open_timeline
 
     if not saved.cited:
         raise CommandError(f"{saved.name}: it cites no line")
-    with _timeline(paths, quiet) as database, open_timeline(database) as con:
-        checked = check(con, saved)
+    with _timeline(paths, quiet) as database:
+        if redact:
+            _redact(database)
+        with open_timeline(database) as con:
+            checked = check(con, saved)
+    if not redact and all(one.state is State.NO_FILE for one in checked) and _stands_in(saved):
+        say("firstfault: the paths of this report look replaced; where it was made with --redact, give that here too")
     good = all(one.state is State.SAME for one in checked)
     if format_ == "json":
         _print_json({"ok": good, "lines": [asdict(one) for one in checked]})
     else:
         sys.stdout.writelines(f"{line}\n" for line in _verify_text(checked))
     return good
+
+
+def _stands_in(saved: Saved) -> bool:
+    """Whether a path of a log looks like those of a redacted report."""
+    parts = {part for one in saved.cited for part in one.path.split("/")}
+    return any(part.startswith(("dir-", "host-")) and part.partition("-")[2].isdigit() for part in parts)
+
+
+def _redact(database: Path) -> None:
+    """Replace in a timeline what `diagnose --redact` replaces, with the same stand-ins."""
+    from firstfault.cli.redaction import redact_in_place, redactor
+    from firstfault.cli.run import judge
+
+    answer = judge(database)
+    names = redactor(database, answer)
+    names.answer(answer)  # the report is replaced first, and stand-ins are numbered as they are met
+    redact_in_place(database, names)
 
 
 def _verify_text(checked: tuple[Checked, ...]) -> Iterator[str]:
