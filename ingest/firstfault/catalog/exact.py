@@ -5,6 +5,7 @@ One message goes to RE2, many messages go to the column engine together; both gi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import re2  # type: ignore[import-untyped]
@@ -24,11 +25,12 @@ _MANY = 300
 class ExactPattern:
     """One compiled pattern. Raises ValueError with the engine's words where it does not compile."""
 
-    __slots__ = ("_groups", "_loose", "_regex", "_regexp")
+    __slots__ = ("_groups", "_loose", "_regex", "_regexp", "_set")
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
         self._loose: Any = None
+        self._set: Any = None
         try:
             self._regexp = _compiled(regex)
         except re2.error as error:
@@ -59,7 +61,17 @@ class ExactPattern:
                 return found
             except pl.exceptions.ComputeError:  # too large for that engine
                 pass
-        return np.array([self._regexp.search(message.encode()) is not None for message in messages], dtype=np.bool_)
+        holds = self._holder()
+        return np.array([bool(holds(message.encode())) for message in messages], dtype=np.bool_)
+
+    def _holder(self) -> Callable[[bytes], list[int]]:
+        """What says whether a message holds the pattern without a look for its captures, twice as fast."""
+        if self._set is None:
+            self._set = re2.Set.SearchSet(_options())
+            self._set.Add(self._regex)
+            self._set.Compile()
+        match: Callable[[bytes], list[int]] = self._set.Match
+        return match
 
     def may_hold(self, texts: pl.Series) -> NDArray[np.bool_]:
         """Which of the texts may hold a message that holds the pattern, as a piece of them."""
@@ -103,9 +115,13 @@ class ExactPattern:
 
 
 def _compiled(regex: str) -> Any:
+    return re2.compile(regex, _options())
+
+
+def _options() -> Any:
     options = re2.Options()
     options.log_errors = False
-    return re2.compile(regex, options)
+    return options
 
 
 def _words(error: Exception) -> str:

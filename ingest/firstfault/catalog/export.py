@@ -172,12 +172,11 @@ def _vector(entries: Sequence[Entry]) -> str:
 def _grep(entries: Sequence[Entry]) -> str:
     """Fixed texts, one a line, for `grep -i -F -f`: every line that a pattern matches holds one of them."""
     texts = {
-        one.text.decode("utf-8", "replace")
+        text.decode("utf-8", "replace")
         for entry in entries
         for p in entry.patterns
         if not p.weak
-        for branch in derive(p.regex).branches
-        for one in branch.texts
+        for text, _ in derive(p.regex).texts
     }
     return "".join(f"{text}\n" for text in sorted(texts))
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstfault.catalog import cache, escapes, regex, texts, textsearch, triggers
+from firstfault.catalog import cache, context, escapes, ordinary, regex, texts, textsearch, triggers
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -64,18 +64,20 @@ class Matcher:
         kept = cache.read(root, "matcher", key)
         if kept is not None:
             (length,) = struct.unpack_from("<I", kept)
-            specificities, wanted = json.loads(kept[4 : 4 + length])
-            known = tuple((text.encode("latin-1"), folded) for text, folded in wanted)
-            search = TextSearch.load(known, kept[4 + length :])
+            search = TextSearch.load(kept[4 + length :])
             if search is not None:
-                return cls(_numbered(bare, specificities), search)
+                return cls(_numbered(bare, json.loads(kept[4 : 4 + length])), search)
         derived = [triggers.derive(pattern[3]) for pattern in bare]
         search = TextSearch.of(derived)
         specificities = [trigger.specificity for trigger in derived]
-        wanted = [(text.decode("latin-1"), folded) for text, folded in search.texts]
-        meta = json.dumps([specificities, wanted]).encode()
+        meta = json.dumps(specificities).encode()
         cache.write(root, "matcher", key, struct.pack("<I", len(meta)) + meta + search.dump())
         return cls(_numbered(bare, specificities), search)
+
+    @property
+    def pieces(self) -> tuple[triggers.Piece, ...]:
+        """The texts that are looked for, with what may stand beside them."""
+        return self._search.pieces
 
     def scan(self, chunk: bytes | bytearray | memoryview) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where triggers end in the chunk (the byte before lies in the line) and the pattern of each, in order.
@@ -148,11 +150,12 @@ def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, i
 def _code() -> bytes:
     """What stands for the code that makes triggers, as it is when it is loaded."""
     digest = hashlib.sha256(version("hyperscan").encode())
-    for module in (escapes, regex, texts, triggers, textsearch):
+    for module in (context, escapes, ordinary, regex, texts, triggers, textsearch):
         try:
             digest.update(Path(str(module.__file__)).read_bytes())
         except OSError:  # running from an archive
             digest.update(version("firstfault").encode())
+    digest.update(ordinary.LINES.read_bytes())
     return digest.digest()
 
 
