@@ -3,7 +3,7 @@
     python bench/ordinary.py > ingest/firstfault/catalog/ordinary.tsv
 
 Nineteen of twenty lines are those of tests/catalog/healthy, of the beginnings of the sample jobs, and of a made-up job
-of bench/corpus.py, each source with the same weight; the others are the examples of the catalog. Digits are written `0`,
+of bench/corpus.py, each source with the same weight; the others are the examples of the catalog. Digits are `0`,
 lines that are then the same once, with how many of ten thousand lines they are.
 """
 

@@ -185,11 +185,12 @@ PIECES = st.sampled_from(
 )
 HEADERS = ["", "[1,0]<stderr>:", "2026-01-01 10:00:00 ", '{"log":"']
 FOOTERS = ["", "\r", "\x1b[0m", '"}', " [rank 3]"]
+BOTH = st.booleans()
 TEXT = st.text(st.sampled_from("aAbBcfoxqryzKEYkey01. )(éü日\t*\"<"), max_size=40)
 
 
 @settings(deadline=None)
-@given(st.lists(PIECES, min_size=1, max_size=7), TEXT, st.sampled_from(HEADERS), st.sampled_from(FOOTERS), st.booleans())
+@given(st.lists(PIECES, min_size=1, max_size=7), TEXT, st.sampled_from(HEADERS), st.sampled_from(FOOTERS), BOTH)
 def test_whatever_the_pattern_finds_in_a_message_the_trigger_finds_in_the_line(
     pieces: list[str], message: str, header: str, footer: str, common: bool
 ) -> None:
