@@ -186,7 +186,7 @@ PIECES = st.sampled_from(
 HEADERS = ["", "[1,0]<stderr>:", "2026-01-01 10:00:00 ", '{"log":"']
 FOOTERS = ["", "\r", "\x1b[0m", '"}', " [rank 3]"]
 BOTH = st.booleans()
-TEXT = st.text(st.sampled_from("aAbBcfoxqryzKEYkey01. )(éü日\t*\"<"), max_size=40)
+TEXT = st.text(st.sampled_from('aAbBcfoxqryzKEYkey01. )(éü日\t*"<'), max_size=40)
 
 
 @settings(deadline=None)
