@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from firstfault.api import diagnose, document
 from firstfault.followup.ci import Annotation, Frame, comment, marker, messages, outputs, summary
@@ -61,6 +65,24 @@ def test_words_of_a_log_are_only_words(answer: dict[str, Any]) -> None:
     assert not any(live in line for live in ("@t", "#1", "GH-7", "www.a", "://b", "<b>", "$y", " | ", "<!--", " `"))
     answer["evidence"][0]["text"] = "a ``` b\n@c <d>"
     assert "````a ``` b\\x0a@c <d>````" in comment(answer)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.sampled_from("ab1@#$`<>&|\\[]()!*_~:/.-w \n\x1b\u202e"), max_size=60))
+def test_whatever_a_log_says_renders_as_words_and_code(answer: dict[str, Any], said: str) -> None:
+    answer["summary"] = answer["next_action"] = said
+    answer["evidence"] = [{**answer["evidence"][0], "path": said or "a", "text": said, "why": said}]
+    answer["why_not"] = [{"who": said, "why": said}]
+    answer["initiating"]["hosts"] = [said]
+    own = ("<br>", "<span>", "</span>", "<sub>", "</sub>")
+    for block in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(comment(answer)):
+        assert block.type not in ("fence", "code_block")
+        assert block.type != "html_block" or block.content == "<!-- firstfault:firstfault -->\n"
+        for one in block.children or ():
+            assert one.type not in ("link_open", "image", "em_open", "strong_open", "s_open") or "strong" in one.type
+            assert one.type != "html_inline" or one.content in own
+            if one.type == "text":
+                assert not re.search(r"@[a-z0-9]|#[0-9]|://|www\.", one.content)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("a b-->", "a-b---"), ("train/3", "train-3"), ("x" * 300, "x" * 100)])

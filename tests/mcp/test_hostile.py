@@ -37,6 +37,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("place")
     (top / "given" / "job").mkdir(parents=True)
     (top / "given" / "job" / "rank0.log").write_text(LOG, encoding="utf-8")
+    (top / "given" / "odd").mkdir()
+    (top / "given" / "odd" / os.fsdecode(b"rank\xff\n0.log")).write_text("Traceback\n", encoding="utf-8")
     (top / "secret").mkdir()
     (top / "secret" / "diary.log").write_text("dear diary\n", encoding="utf-8")
     (top / "given" / "job" / "away").symlink_to(top / "secret")
@@ -60,6 +62,8 @@ def said(servers: Runner, place: Path) -> dict[str, Reply]:
         found["healthy"] = await session.call("diagnose", paths=["job"], healthy="../secret/diary.log")
         found["list"] = await session.call("list_logs", directory="job/away")
         found["here"] = await session.call("list_logs", directory="job")
+        found["odd"] = await session.call("list_logs", directory="odd")
+        found["odd job"] = await session.call("diagnose", paths=["odd"])
         found["nothing"] = await session.call("diagnose", paths=["missing"])
         return found
 
@@ -95,6 +99,12 @@ def test_no_path_leads_out_of_the_given_folder(said: dict[str, Reply], name: str
     assert "is outside of what this server may read" in said[name].text
     assert "diary" not in said["sources"].text
     assert all("dear diary" not in one.text for one in said.values())
+
+
+def test_names_that_are_no_text_are_shown_as_escapes(said: dict[str, Reply]) -> None:
+    [entry] = said["odd"].data["entries"]
+    assert entry["name"] == "rank\\udcff\\x0a0.log"
+    assert not said["odd job"].error
 
 
 def test_links_are_not_listed_and_what_is_missing_is_said(said: dict[str, Reply]) -> None:

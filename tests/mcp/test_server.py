@@ -211,6 +211,19 @@ def test_a_cancelled_diagnosis_ends_its_process_and_not_the_server(servers: Runn
     assert ended(worker)
 
 
+def test_a_cancelled_query_gives_way_to_the_next(servers: Runner) -> None:
+    import anyio
+
+    async def talk(session: Session) -> list[list[int]]:
+        job = (await session.call("diagnose", paths=["mute-rank6/logs"])).whole["job"]
+        slow = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE hash(a.range, b.range) = 1"
+        with anyio.move_on_after(0.5):
+            await session.call("query", job=job, sql=slow)
+        return list((await session.call("query", job=job, sql="SELECT 7")).data["rows"])
+
+    assert servers.talk(talk, "--root", SAMPLES, "--max-seconds", "3600") == [[7]]
+
+
 def test_a_diagnosis_ends_with_a_server_that_is_killed(servers: Runner, tmp_path: Path) -> None:
     """Its standard input closes; it is busy writing to a pipe that nobody empties."""
     order = {

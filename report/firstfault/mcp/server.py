@@ -135,9 +135,10 @@ def _diagnosis_tools(server: MCPServer[Jobs], settings: Settings) -> None:
             job = await _jobs(ctx).diagnose(paths, tell, healthy=healthy, tz=tz, year=year)
         one = job.diagnosis
         data = answers.verdict(one)
-        return _answer(
-            f"{answers.headline(one)}\njob id: {job.id}", prose(to_text(one, 110)), data, job, data.pop("notes")
-        )
+        report, left = to_text(one, 110), data.pop("notes")
+        if len(report) > ANSWER:
+            left.append(f"the report is longer; the resource firstfault://jobs/{job.id}/report.md has more of it")
+        return _answer(f"{answers.headline(one)}\njob id: {job.id}", prose(report), data, job, left)
 
     @server.tool(title="What would settle it", annotations=_READ_ONLY)
     async def missing_facts(ctx: Context[Jobs, Any], job: JobId) -> Result:
@@ -173,12 +174,14 @@ def _diagnosis_tools(server: MCPServer[Jobs], settings: Settings) -> None:
     @server.tool(title="Compare jobs", annotations=_READ_ONLY)
     async def compare_jobs(
         ctx: Context[Jobs, Any],
-        jobs: Annotated[list[str], Field(description="Ids of diagnosed jobs, the oldest first.", min_length=2)],
+        jobs: Annotated[
+            list[str], Field(description="Ids of diagnosed jobs, the oldest first.", min_length=2, max_length=6)
+        ],
     ) -> Result:
         """Whether several diagnosed jobs failed of the same root, and which hosts and GPUs come again. Attempts inside
         one job stand in the answer of `diagnose`."""
         with _in_words():
-            found = [_jobs(ctx).get(one) for one in jobs[:6]]
+            found = [_jobs(ctx).get(one) for one in jobs]
         made = compare([saved_from(document(one.diagnosis), one.id) for one in found])
         data = {
             "jobs": [
@@ -218,7 +221,9 @@ def _timeline_tools(server: MCPServer[Jobs], settings: Settings) -> None:
     async def query(
         ctx: Context[Jobs, Any],
         job: JobId,
-        sql: Annotated[str, Field(description="One SELECT in DuckDB's SQL; `schema` lists tables and views.")],
+        sql: Annotated[
+            str, Field(description="One SELECT in DuckDB's SQL; `schema` lists tables and views.", max_length=20_000)
+        ],
         max_rows: Annotated[int, Field(ge=1, le=asking.MOST_ROWS)] = 50,
     ) -> Result:
         """Read-only SQL over all lines of a diagnosed job on one aligned clock: `lines` (path, line, time, host, rank,
@@ -230,7 +235,7 @@ def _timeline_tools(server: MCPServer[Jobs], settings: Settings) -> None:
         with _in_words():
             found = _jobs(ctx).get(job)
             async with found.lock:
-                asked = asking.Asked(found.database, sql[:20_000], max_rows, settings.seconds)
+                asked = asking.Asked(found.database, sql, max_rows, settings.seconds)
                 rows = await _stoppable(asked)
         head = f"{len(rows.rows)} rows"
         return _answer(head, rows.text(), _table(rows), found, list(rows.notes))
@@ -258,13 +263,15 @@ def _timeline_tools(server: MCPServer[Jobs], settings: Settings) -> None:
 def _catalog_tools(server: MCPServer[Jobs], settings: Settings, explain_text: Explain) -> None:
     @server.tool(title="Explain a log line", annotations=_READ_ONLY)
     async def explain(
-        text: Annotated[str, Field(description="A log line, a traceback, a code such as 'Xid 79', or an id.")],
+        text: Annotated[
+            str, Field(description="A log line, a traceback, a code such as 'Xid 79', or an id.", max_length=100_000)
+        ],
     ) -> Result:
         """What a log line, a traceback, a code or an id of the catalog means: the failure, what it is no proof of, fix,
         check and sources. Needs no job."""
         with _in_words():
             try:
-                page = await run_sync(explain_text, text[:100_000], settings.catalogs)
+                page = await run_sync(explain_text, text, settings.catalogs)
             except Exception as error:
                 raise Refused(str(error), quotes=True) from error
         return _answer("from the catalog", prose(page), {"page": prose(page)}, None, [])
