@@ -297,3 +297,19 @@ def test_a_process_that_the_kernel_finds_waiting_for_a_server_is_the_rank_that_s
     for rank in (0, 1, 2):
         job.rank(rank).timeout(9, at=610, enqueued=9, completed=8)
     assert job.accused() == ("filesystem-io-error", (3,), ("b",))
+
+
+# what only looks like Python
+
+
+def test_a_drivers_word_that_looks_like_an_exception_is_none() -> None:
+    """'LustreError: ...' begins a line of the kernel; the same word in a log of the job is an exception."""
+    accused = []
+    for kind in ("kernel", "node"):
+        job = Job(a=2, b=2)
+        job.log("b.log", kind, "b").signal(
+            "exception", "python-traceback", "python-exception", "ambiguous", at=9, text="LustreError: 11-0: rc = -107"
+        )
+        found = job.best()
+        accused.append(found.hosts if found else None)
+    assert accused == [None, ("b",)]

@@ -193,6 +193,11 @@ def _role(name: str | None) -> Role | None:
         return None
 
 
+_EXCEPTION = "python-traceback"
+_NO_PYTHON = frozenset({"kernel", "scheduler", "events", "status", "gpu-state"})
+"""Logs of machines: a word like LustreError that begins a line there is no exception of Python."""
+
+
 def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iterator[Signal]:
     query = """
         SELECT signal_id, source_id, line, coalesce(first_line, line), coalesce(last_line, line), entry, fact, event,
@@ -207,6 +212,8 @@ def _signals(con: duckdb.DuckDBPyConnection, sources: dict[int, Source]) -> Iter
         ORDER BY source_id, line, signal_id
     """
     for row in _rows(con, query):
+        if row[5] == _EXCEPTION and row[3] == row[4] and sources[row[1]].kind in _NO_PYTHON:
+            continue
         captures = row[24] or {}
         yield Signal(
             id=row[0],
