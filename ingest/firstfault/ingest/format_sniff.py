@@ -2,7 +2,8 @@
 
 Which ambiguous prefixes are meant (`12: ` of srun or a number, `[3] ` of an MPI launcher or a list), and what their
 numbers count. A format with `trust` says in its `sniff` table what a file must show before it is believed:
-`share` of the lines and `least` of them that must match, all labels of one `width`, at most `distinct` labels a line.
+`share` of the lines and `least` of them that must match, all labels of one `width`, at most `distinct` labels a line,
+what the numbers of a `mark` must be (`format_marks`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from firstfault.ingest.format_front import masks_of
+from firstfault.ingest.format_marks import numbers_hold
 from firstfault.ingest.format_model import LineFormat, SourceFormat
-from firstfault.ingest.format_regex import for_line
+from firstfault.ingest.format_regex import for_line, groups_of, has_rest
 from firstfault.ingest.format_text import clean_line
+from firstfault.ingest.format_words import base_name
 
 MOST_LOCAL_RANKS = 16
 MOST_LINES = 400
@@ -22,9 +25,16 @@ MOST_CHARS = 400
 _RANK_DIGITS = 7
 _NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
+_LABELS = frozenset({"pdsh", "docker-bare", "compose", "stern"})
+"""Prefixes that are a name alone, so that a mark with a name and a number is one of them, too."""
+_MARK = (
+    r"(?:[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T _])?\d\d:\d\d:\d\d[\d.,Z:+-]*[\])]?[ |:,-]{0,3})?"
+    r"(?:[\[(]?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)[\])]?[ |:-]{0,4})?"
+    r"(?:[\[(<{][^\])>}]{0,60}\d[^\])>}]{0,60}[\])>}]|[A-Za-z][\w.-]{0,60}?[ :=_#/@|.\[(-]{0,3}\d{1,6}|\d{1,6} ?\|)"
+)
 _UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
 _NO_HOST = (
-    r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch)s?[-_]?\d*$"
+    r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch|r|p)s?[-_]?\d*$"
     r"|.*(?:error|warning|exception)$"
 )
 _AGENT = r"(?:torch[./]distributed|\[default\d+\]:|torchrun)"
@@ -37,11 +47,14 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
     why: list[str] = []
     shown: list[str] = []
     for one in formats:
-        if one.trust and one.sniff and (labels := _labels(one, lines)):
+        if one.trust and one.sniff and not one.sniff.get("mark") and (labels := _labels(one, lines)):
             trusted.add(one.id)
             why.append(f"{one.id}: {len(labels)} of {len(lines)} lines begin with it")
             if one.id == "srun-label":
                 shown = labels
+    if mark := _mark(formats, lines, trusted):
+        trusted = (trusted - _LABELS if "host" in mark.sniff else trusted) | {mark.id}
+        why.append(f"{mark.id}: lines begin with it")
     highest, proof = _rank_prefix(lines)
     if proof:
         if highest < MOST_LOCAL_RANKS:
@@ -60,15 +73,30 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
     )
 
 
+def _mark(formats: Sequence[LineFormat], lines: Sequence[str], trusted: set[str]) -> LineFormat | None:
+    """The one mark that a file has: the first that holds, where no label of another program explains it as well."""
+    fronted = _may_be_marked(lines)
+    marks = [one for one in formats if one.sniff.get("mark") and (fronted or has_rest(one.regex))]
+    marks.sort(key=lambda one: int(one.sniff["mark"] or 0))
+    found = next((one for one in marks if _labels(one, lines)), None)
+    if found is None or "host" in found.sniff or not trusted & (_LABELS | {"srun-label", "hydra-label"}):
+        return found
+    return None
+
+
 def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     """The labels of the lines that begin with the format, none where the file does not live up to its `sniff` table."""
     rule = one.sniff
     expression = str(rule.get("regex") or one.regex)
-    pattern, first = for_line(expression), masks_of(expression)[0]
+    pattern = for_line(f"(?:{expression})$" if has_rest(expression) else expression)
+    first = masks_of(expression)[0]
     share, least = float(rule.get("share") or 1.0), int(rule.get("least") or 1)
     labels: list[str] = []
+    marks: list[str] = []
+    hosts: list[str] = []
     widths: set[int] = set()
     seen = 0
+    names = [name for name in groups_of(expression) if base_name(name) == rule.get("label")]
     for line in lines:
         found = pattern.match(line) if _may_begin(first, line) else None
         if found is None:
@@ -78,19 +106,31 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
                 return []
             continue
         seen += 1
-        group = rule.get("label")
-        labels.append(found[group] if isinstance(group, str) else "")
+        labels.append(next((found[name] for name in names if found[name] is not None), ""))
         if rule.get("width"):
             widths.add(found.end())
+        if rule.get("mark"):
+            marks.append(found[0])
+        if isinstance(host := rule.get("host"), str):
+            hosts.append(found[host])
     if len(labels) < least or len(labels) < share * seen or len(widths) > 1:
         return []
     distinct = set(labels)
     if rule.get("digit") and not _like_hosts(distinct):
         return []
+    counts = rule.get("counts")
+    if isinstance(counts, str) and counts != "host" and not numbers_hold(counts, marks, labels, hosts):
+        return []
     if rule.get("label") in ("host", "container") and any(for_line(_NO_HOST).match(label) for label in distinct):
         return []
     most = rule.get("distinct")
     return labels if most is None or len(distinct) <= max(1.0, float(most) * len(labels)) else []
+
+
+def _may_be_marked(lines: Sequence[str]) -> bool:
+    """Whether a third of a few lines from all over the sample begin with something that holds a number or a name."""
+    few = lines[:: max(1, len(lines) // 24)]
+    return sum(for_line(_MARK).match(line) is not None for line in few) * 3 >= len(few)
 
 
 def _may_begin(first: int, line: str) -> bool:

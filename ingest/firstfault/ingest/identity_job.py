@@ -84,6 +84,16 @@ class Job:
             for one in statements
         ]
         self._local_prefix = _local_prefixes(statements)
+        statements = [
+            replace(one, rank=one.said_rank)
+            if one.own
+            and one.host is not None
+            and one.rank is None
+            and one.comm_rank is None
+            and one.source_id not in self._local_prefix
+            else one
+            for one in statements
+        ]
         ranks = {one.rank for one in statements} | {one.rank for one in claims.values()}
         ranks |= {key.rank for s, group in keys.items() if s not in self._local_prefix for key in group}
         self.world = world_size(statements, {rank for rank in ranks if rank is not None}, bool(attempts))

@@ -15,10 +15,12 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.rows import DumpIdentity
 from firstfault.ingest.identity_commands import host_list, numbers, of_text, small
 from firstfault.ingest.identity_pairs import pairs_of
+from firstfault.ingest.identity_places import MAP_FACTS, PLACES, place_of_row, placed_by_maps
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
+INTEL_MPI = "identity-intel-mpi"
 OTHERS_EVENTS = frozenset({Event.EXIT, Event.AGENT_REPORT, Event.AGENT_KILL})
-TABLES = frozenset({"identity-ps", "identity-ray-train"})
+TABLES = frozenset({"identity-ps", "identity-ray-train", INTEL_MPI})
 """Facts in which one process lists others."""
 PAIRS = frozenset({"identity-pairs", "identity-pairs-headed"})
 DEVICE = "identity-device-index"
@@ -31,6 +33,8 @@ WORLD_NAMED = "identity-world-named"
 ELASTIC_RESULT = "identity-elastic-result"
 HF_PROCESS = "identity-hf-process"
 """Its number is the local rank where it is that of the device, too; other trainers print the rank in the same words."""
+TOGETHER = frozenset({ELASTIC_RESULT, *MAP_FACTS})
+"""Facts whose lines mean something together only."""
 TEXT_LIMIT = 4096
 
 
@@ -194,10 +198,32 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
         found.extend(blocks.feed(row, text))
         found.extend(_of_row(row, text))
     found.extend(blocks.close())
+    found = _alone(found)
+    for row, host, rank, local_rank, node_rank in placed_by_maps(rows):
+        found.append(
+            Statement(
+                row.source_id, row.line, "launcher-table", own=False, fact=row.fact, rank=rank, host=host,
+                local_rank=local_rank, node_rank=node_rank,
+            )
+        )  # fmt: skip
     for source_id in sorted(dumps):
         found.extend(_of_dump(source_id, one) for one in dumps[source_id])
     found = _in_hostfiles(_without_node_numbers(found))
     return sorted(found, key=lambda one: (one.source_id, one.line, one.how, -1 if one.rank is None else one.rank))
+
+
+def _alone(statements: Sequence[Statement]) -> list[Statement]:
+    """A file in which sentences place one rank alone is taken for that rank's own words."""
+    placed: dict[int, set[int | None]] = {}
+    for one in statements:
+        if one.rank is not None and (one.own or one.fact in PLACES):
+            placed.setdefault(one.source_id, set()).add(one.rank)
+    return [
+        replace(one, how="start-line", own=True)
+        if one.fact in PLACES and len(placed[one.source_id]) == 1 and one.said_rank in (None, one.rank)
+        else one
+        for one in statements
+    ]
 
 
 def _in_hostfiles(statements: Sequence[Statement]) -> list[Statement]:
@@ -248,9 +274,14 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         own = True
     else:
         return
-    if row.fact == ELASTIC_RESULT:
-        return  # its lines mean something together only
+    if row.fact in TOGETHER:
+        return
     captures = row.captures or {}
+    if row.fact in PLACES:
+        own = False
+        captures = place_of_row(captures)
+        if not captures:
+            return
     base = Statement(
         row.source_id, row.line, "start-line" if own else "launcher-table", own, row.fact,
         said_rank=row.rank, said_local=row.local_rank, said_pid=row.pid, said_host=row.host,
