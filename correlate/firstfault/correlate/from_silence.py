@@ -12,7 +12,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.from_ranks import told_to_end
 from firstfault.correlate.from_waits import absentees, numbers
-from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
 _SECOND = 1_000_000_000
@@ -199,7 +199,7 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
             continue
         if _speaks_later(view, host, max(ends)) or not _waits_for(view, elsewhere, max(ends)):
             continue
-        if _closed_its_end(view, host, elsewhere):
+        if _closed_its_end(view, host, elsewhere) or _partly_seen(view, {state.rank for state in of_host}):
             continue
         ranks = view.names.ranks_of_host(host, view.attempt)
         alone = len(of_host) == 1
@@ -228,6 +228,16 @@ def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) ->
         found.append(candidate)
     # several hosts that end alike were ended: a crash of one would leave the others waiting
     return found if len(found) == 1 else []
+
+
+def _partly_seen(view: View, ranks: set[int]) -> bool:
+    """Whether a report of who is missing leaves some of these out: those came, so their host was there."""
+    for signal in view.signals:
+        if signal.event is Event.ABSENT and not signal.weak:
+            listed = signal.captures.get("ranks") or signal.captures.get("peer_rank") or ""
+            if (missing := ranks & set(parse_ranks(listed))) and missing != ranks:
+                return True
+    return False
 
 
 def _last_ns(view: View, state: RankState) -> int | None:

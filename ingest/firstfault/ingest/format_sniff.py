@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from firstfault.ingest.format_front import masks_of
 from firstfault.ingest.format_marks import numbers_hold
-from firstfault.ingest.format_model import LineFormat, SourceFormat
+from firstfault.ingest.format_model import FormatKind, LineFormat, SourceFormat
 from firstfault.ingest.format_regex import for_line, groups_of, has_rest
 from firstfault.ingest.format_text import clean_line
 from firstfault.ingest.format_words import base_name
@@ -25,6 +25,7 @@ MOST_CHARS = 400
 _RANK_DIGITS = 7
 _NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
+_WRAPPED = r"\{[ \t]*\x22|\[pod/|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
 _LABELS = frozenset({"pdsh", "docker-bare", "compose", "stern"})
 """Prefixes that are a name alone, so that a mark with a name and a number is one of them, too."""
 _MARK = (
@@ -71,6 +72,24 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
         task_means=_task_means(lines) if shown else None,
         why="; ".join(why),
     )
+
+
+def wrapped(sample: Sequence[str]) -> list[str]:
+    """Some lines from all over the sample, where a collector wrapped most of them; none where not."""
+    lines = [line for line in sample if line and not line.isspace()]
+    few = lines[:: max(1, len(lines) // 96)]
+    inside = sum(for_line(_WRAPPED).match(line[:64]) is not None for line in few)
+    return few if few and inside * 2 > len(few) else []
+
+
+def marks(formats: Sequence[LineFormat], messages: Sequence[str]) -> list[str]:
+    """The marks and tags on trust that the messages inside a collector's wrapper begin with."""
+    lines = [clean_line(line[:MOST_CHARS]) for line in messages if line]
+    found = [
+        one.id for one in formats if one.trust and one.kind is FormatKind.TAG and one.sniff and _labels(one, lines)
+    ]
+    mark = _mark(formats, lines, set())
+    return [*found, *([mark.id] if mark else [])]
 
 
 def _mark(formats: Sequence[LineFormat], lines: Sequence[str], trusted: set[str]) -> LineFormat | None:

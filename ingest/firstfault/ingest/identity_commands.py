@@ -16,7 +16,8 @@ OPTIONS = {
     "node_rank": "node_rank", "machine_rank": "node_rank", "num_processes": "world_size",
     "NPROC_PER_NODE": "local_world", "LOCAL_WORLD_SIZE": "local_world", "PET_NPROC_PER_NODE": "local_world",
     "NNODES": "nodes", "PET_NNODES": "nodes", "SLURM_NNODES": "nodes", "NODE_RANK": "node_rank",
-    "PET_NODE_RANK": "node_rank", "SLURM_NTASKS_PER_NODE": "local_world",
+    "PET_NODE_RANK": "node_rank", "SLURM_NTASKS_PER_NODE": "local_world", "SLURM_NTASKS": "tasks",
+    "SLURM_NPROCS": "tasks",
 }  # fmt: skip
 """Options and variables, and what they count."""
 TORCHRUN = frozenset({"nproc_per_node"})
@@ -77,6 +78,9 @@ def _options(text: str) -> Iterator[Said]:
     world, local, nodes = found.get("world_size"), found.get("local_world"), found.get("nodes")
     if world is None and local and nodes and torchrun:
         world = small(local * nodes)
+    tasks = found.get("tasks")
+    if world is None and tasks and ((local or 1) > 1 or (nodes and tasks > nodes)):
+        world = small(tasks)  # several tasks a node: what each starts is one rank
     yield Said(how="command", local_world=local, nodes=nodes, world_size=world, node_rank=found.get("node_rank"))
 
 

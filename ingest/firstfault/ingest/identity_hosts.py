@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from firstfault.ingest.identity_paths import NOT_A_HOST, POD_SUFFIX, PathClaims, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, short_host
+from firstfault.ingest.identity_words import names_nobody
 
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
 NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
@@ -222,6 +223,8 @@ def place_of(path: str, candidate: str) -> str:
 
 def host_like(name: str) -> bool:
     """Whether a bare name looks like a host: a digit in it, or a single letter behind a hyphen (`lab-a`)."""
+    if names_nobody(name):
+        return False
     tail = name.rsplit("-", 1)
     return any(letter.isdigit() for letter in name) or (len(tail) == 2 and len(tail[1]) == 1)
 

@@ -49,6 +49,8 @@ CRI_FLAT = re.compile(r"(?:^|/)(?P<pod>[a-z0-9.-]+)_[a-z0-9-]+_(?P<container>[a-
 POD_FILE = re.compile(
     r"^(?P<pod>.+-(?:(?P<role>master|worker|launcher|node-0)-(?P<index>\d{1,6})(?:-[a-z0-9]{5})?))(?:[_.](?P<container>[a-z][a-z0-9-]*))?$"
 )
+SUBJECT_FIRST = re.compile(r"^(?:(?:kubectl|describe|logs?|get|events?|pod|previous)[-_.])+")
+"""Words of commands in front of the name of a pod."""
 POD_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 ADDRESS = re.compile(r"(?<![\d.])(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?![\d.]*\d)")
 
@@ -81,6 +83,8 @@ DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>
 """A device or a local number; PaddlePaddle calls its files so."""
 DEVICE_END = re.compile(r"[._-](?:gpu|dev|local)[._-]?\d{1,3}$", re.I)
 """The same behind the name of a host."""
+DATE_END = re.compile(r"[-_.](?:19|20)\d{2}-?\d{2}-?\d{2}(?:[-_T]?\d{2}-?\d{2}(?:-?\d{2})?)?$")
+"""A date behind the name of a host."""
 NCCL_FILE = re.compile(r"^nccl\.(?P<host>[^.]+)\.(?P<pid>\d+)\.(?:log|txt)$")
 INSPECTOR_FILE = re.compile(r"^(?P<host>.+)-pid(?P<pid>\d+)\.log$")
 RAY_WORKER = re.compile(
@@ -173,7 +177,7 @@ def claims_of(path: str) -> PathClaims:
         found["attempt"] = int(match["restart"])
     elif match := CRI_FLAT.search(path):
         text["pod"], text["container"] = match["pod"], match["container"]
-    elif match := POD_FILE.match(stem_of(base)):
+    elif match := POD_FILE.match(SUBJECT_FIRST.sub("", stem_of(base))):
         text["pod"] = match["pod"]
         if match["container"]:
             text["container"] = match["container"]
@@ -305,7 +309,8 @@ def _without_numbers(name: str) -> list[str]:
     labels = name.split(".")
     while len(labels) > 1 and (labels[0].isdigit() or NOT_A_HOST.match(labels[0]) or labels[0].lower() in GENERIC):
         labels = labels[1:]
-    rest = re.sub(r"^\d+[-_](?=[A-Za-z])", "", ".".join(labels))
+    rest = DATE_END.sub("", re.sub(r"^\d+[-_](?=[A-Za-z])", "", ".".join(labels)))
+    rest = re.sub(r"^(?:node|host|logs?|rank|worker)_(?=[A-Za-z])", "", rest)
     found = [rest]
     found.extend(label for label in labels[1:] if any(letter.isdigit() for letter in label))
     return [one for one in found if one.lower() not in GENERIC and not NOT_A_HOST.match(one)]

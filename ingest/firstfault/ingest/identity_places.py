@@ -23,6 +23,14 @@ _NO_HOST = re.compile(
 )
 
 
+RANKS_ON = "identity-ranks-on"
+_RANKS_ON = re.compile(
+    r"(?i)\branks? (?P<ranks>\d{1,7}(?:(?:-|\.\.| to )\d{1,7}|(?:, ?\d{1,7}){1,64}))"
+    r"(?: (?:are |run |running |live )?(?:on |at )?(?:host |node )?|: ?| ?= ?| ?-> ?|@)"
+    r"(?P<host>[A-Za-z][A-Za-z_-]{0,60}\d[\w.-]{0,200}|[A-Za-z][A-Za-z0-9]{0,40}-[a-z]\b)"
+)
+
+
 class Row(Protocol):
     """A signal as far as a job map needs it."""
 
@@ -45,6 +53,15 @@ def place_of_row(captures: Mapping[str, str]) -> dict[str, str]:
     if not host or _NO_HOST.fullmatch(host):
         return {}
     return {**captures, "host": host}
+
+
+def ranks_on(captures: Mapping[str, str], text: str) -> list[tuple[str, str]]:
+    """(ranks as printed, host) of every part of a line that says which ranks a host has."""
+    found = [(match["ranks"], match["host"]) for match in _RANKS_ON.finditer(text)]
+    told = captures.get("ranks") or captures.get("ranks2"), captures.get("host") or captures.get("host2")
+    if not found and told[0] and told[1]:
+        found = [(told[0], told[1])]
+    return [(ranks, host.rstrip(".-")) for ranks, host in found if not _NO_HOST.fullmatch(host)]
 
 
 def placed_by_maps(rows: Sequence[R]) -> Iterator[tuple[R, str, int, int, int]]:

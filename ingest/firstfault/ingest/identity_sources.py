@@ -13,6 +13,7 @@ from firstfault.ingest.identity_commands import small
 from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of, stem_of
 from firstfault.ingest.identity_statements import TABLES, Statement, is_address
+from firstfault.ingest.identity_words import lone_host
 
 NODE_KINDS = frozenset({"kernel", "kubelet", "gpu-state", "status", "launcher", "raylet"})
 
@@ -113,6 +114,7 @@ class SourceHosts:
         words = [set(one.words) for one in seen.claims.values()]
         self._common = set.intersection(*words) if len(words) > 1 else set()
         self._siblings = sibling_names(seen.claims, {s: one.path for s, one in seen.sources.items()})
+        self._lone = _lone_names(seen)
         self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
 
@@ -219,7 +221,8 @@ class SourceHosts:
             brothers = (place_of(seen.sources[s].path, candidate), candidate) in self._siblings
             if brothers or (seen.is_node_log(s) and host_like(candidate)):
                 return seen.names.short(candidate), False
-        return None, False
+        lone = self._lone.get(s)
+        return (seen.names.short(lone), False) if lone is not None else (None, False)
 
     def _join(self, s: int, said: str, meant: str, sure: bool) -> None:
         """Lines and path name different hosts: a second name of one machine, unless both are machines."""
@@ -230,6 +233,16 @@ class SourceHosts:
             self.aliases.append(Alias(said, meant, s, 1, "path"))
         elif self._seen.is_node_log(s):
             self.aliases.append(Alias(meant, said, s, 1, "path"))
+
+
+def _lone_names(seen: Witnesses) -> dict[int, str]:
+    """The host of a job of one file, where that is called like one and no line anywhere names any."""
+    if len(seen.order) != 1 or seen.names.known():
+        return {}
+    s = seen.order[0]
+    *above, base = seen.sources[s].path.replace("!/", "/").split("/")
+    found = [name for name in (stem_of(base), *above[-1:]) if lone_host(name)]
+    return {s: found[0]} if len(found) == 1 else {}
 
 
 def _listed_hosts(statements: Sequence[Statement]) -> dict[int, frozenset[str]]:

@@ -15,7 +15,7 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.rows import DumpIdentity
 from firstfault.ingest.identity_commands import host_list, numbers, of_text, small
 from firstfault.ingest.identity_pairs import pairs_of
-from firstfault.ingest.identity_places import MAP_FACTS, PLACES, place_of_row, placed_by_maps
+from firstfault.ingest.identity_places import MAP_FACTS, PLACES, RANKS_ON, place_of_row, placed_by_maps, ranks_on
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 INTEL_MPI = "identity-intel-mpi"
@@ -295,6 +295,11 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
             captures.setdefault("rank", str(row.rank))
         if "rank" not in captures:
             return
+    elif row.fact == RANKS_ON:
+        for listed, name in ranks_on(captures, text):
+            for local_rank, rank in enumerate(numbers(listed.replace(" to ", "-"))):
+                yield replace(base, own=False, rank=rank, local_rank=local_rank, host=name)
+        return
     elif row.fact == DEVICE:
         yield replace(
             base, how="device", own=False, gpu=_small(captures, "gpu"), bus_id=pci(_word(captures, "bus_id") or "")

@@ -19,7 +19,11 @@ from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpProblem,
 
 MARKS = (b"pg_config", b"collective_seq_id", b"profiling_name", b"pg_status", b"nccl_comm_state", b"time_created_ns")
 FILE_NAME = compiled(r"(?:^|/)[^/]*(?:nccl|comm_lib|fr)_trace_rank_(\d+)")
-LAST_NUMBER = compiled(r"(\d{1,7})(?:\.(?:json|pkl|pickle|dump|trace|bin))*(?:\.(?:gz|zst|xz|bz2))?$")
+LAST_NUMBER = compiled(
+    r"(?i)(?:(?:rank|trace|nccl|comm|dump|debug|flight|recorder|(?:^|[/_.-])fr)[^/]{0,120}?|(?:^|/))(\d{1,7})"
+    r"(?:\.(?:json|pkl|pickle|dump|trace|bin))*(?:\.(?:gz|zst|xz|bz2))?$"
+)
+"""The number at the end of a name that says what the file is; `file012` numbers files."""
 KEEP_LAST = 8
 KEEP_OPEN = 64
 OP_NAMES = {
