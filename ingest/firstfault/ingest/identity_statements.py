@@ -215,12 +215,16 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
 def _alone(statements: Sequence[Statement]) -> list[Statement]:
     """A file in which sentences place one rank alone is taken for that rank's own words."""
     placed: dict[int, set[int | None]] = {}
+    reported = {(one.source_id, one.line) for one in statements if not one.own and one.fact not in PLACES}
     for one in statements:
         if one.rank is not None and (one.own or one.fact in PLACES):
             placed.setdefault(one.source_id, set()).add(one.rank)
     return [
         replace(one, how="start-line", own=True)
-        if one.fact in PLACES and len(placed[one.source_id]) == 1 and one.said_rank in (None, one.rank)
+        if one.fact in PLACES
+        and len(placed[one.source_id]) == 1
+        and one.said_rank in (None, one.rank)
+        and (one.source_id, one.line) not in reported
         else one
         for one in statements
     ]

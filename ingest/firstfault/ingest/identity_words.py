@@ -7,10 +7,10 @@ import re
 from firstfault.ingest.identity_paths import GENERIC, SUBJECT
 
 NAMELESS = SUBJECT | frozenset({
-    "archive", "blob", "block", "chunk", "copy", "doc", "download", "entry", "export", "extract", "f", "files",
-    "fragment", "img", "input", "item", "line", "lines", "n", "new", "no", "nr", "num", "object", "old", "page",
+    "archive", "blob", "block", "chunk", "copy", "doc", "download", "entry", "export", "extract", "files",
+    "fragment", "img", "input", "item", "line", "lines", "new", "no", "nr", "num", "object", "old", "page",
     "part", "paste", "record", "sample", "section", "segment", "shard", "snippet", "split", "src", "temp",
-    "unnamed", "untitled", "x",
+    "unnamed", "untitled",
 })  # fmt: skip
 """Words that with numbers behind them only count files."""
 MODELS = frozenset({
