@@ -17,7 +17,7 @@ from firstfault.ingest import format_json, stamps
 from firstfault.ingest.format_front import SMALL, Gate, masks_of, text_of
 from firstfault.ingest.format_load import JSON_START
 from firstfault.ingest.format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
-from firstfault.ingest.format_regex import REST, for_polars, groups_of, has_rest
+from firstfault.ingest.format_regex import GROUP, REST, for_polars, groups_of, has_rest
 from firstfault.ingest.format_state import INT_COLUMNS, NONE, TEXT_FIELDS, State, assemble, frame_of
 from firstfault.ingest.format_text import clean
 from firstfault.ingest.format_words import base_name
@@ -26,6 +26,7 @@ from firstfault.ingest.stamps import StampKind
 Rows = NDArray[np.intp]
 
 MAX_ROUNDS = 12
+RARE = 4  # of so many lines that may have a format at most one has it
 MANY = 48  # bytes that may begin a line; with more of them the first places tell little
 OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
 FRONT = (FormatKind.WRAPPER, FormatKind.HEADER, FormatKind.TAG, FormatKind.JSON)
@@ -47,6 +48,13 @@ def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
     return int(tail) if tail.isdigit() else local_rank
 
 
+def _taken(group: str) -> bool:
+    """Whether a group gives something that is kept of a line."""
+    name = base_name(group)
+    known = name in INT_COLUMNS or name in TEXT_FIELDS or name in ("level", "sev", "pri", "mono_frac_ns")
+    return known or name.startswith("t_") or group in REST
+
+
 class Peeler:
     """Formats made ready for columns."""
 
@@ -60,6 +68,8 @@ class Peeler:
         self.held = {place: text for place in weak if (text := text_of(_front_pattern(formats[place])))}
         open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
+        self._rare: set[int] = set()
+        self._patterns: dict[int, str] = {}
         self.words = (len(open_ones) + 63) // 64 or 1
         details = [place for place, one in enumerate(formats) if one.kind is FormatKind.DETAIL and names_place(one)]
         self.details = {place: text_of(formats[place].regex) for place in details}
@@ -158,25 +168,30 @@ class Peeler:
         self, state: State, place: int, rows: Rows, texts: pl.Series
     ) -> tuple[NDArray[np.bool_], pl.Series] | None:
         one = self.formats[place]
+        mask = np.ones(len(rows), dtype=np.bool_)
+        if place in self._rare:  # to say no is several times cheaper than to take out the groups
+            fits = texts.str.contains(self._pattern(place))
+            if not fits.any():
+                return None
+            mask = fits.to_numpy()
+            texts, rows = texts.filter(fits), rows[mask]
+        rest: pl.Series | None
         if one.kind is FormatKind.JSON:
             table = format_json.extract(one, texts)
-            rest = table["rest"]
-            found = rest
-        elif has_rest(one.regex):
-            table = texts.str.extract_groups(f"^(?:{for_polars(one.regex)})$").struct.unnest()
-            rest = next(table[name] for name in REST if name in table.columns)
-            found = rest
+            rest = found = table["rest"]
         else:
-            table = texts.str.extract_groups(f"^(?P<head_>{for_polars(one.regex)})").struct.unnest()
-            found = table["head_"]
-            rest = None
-        mask = np.ones(len(rows), dtype=np.bool_)
+            table = texts.str.extract_groups(self._pattern(place)).struct.unnest()
+            rest = next((table[name] for name in REST if name in table.columns), None)
+            found = table["head_"] if rest is None else rest
+            if (len(found) - found.null_count()) * RARE < len(found):
+                self._rare.add(place)
         if found.null_count() == len(found):
             return None
         if found.null_count():
             good = found.is_not_null()
-            mask = good.to_numpy()
-            table, texts, rows = table.filter(good), texts.filter(good), rows[mask]
+            mask = mask.copy()
+            mask[mask] = good.to_numpy()
+            table, texts, rows = table.filter(good), texts.filter(good), rows[good.to_numpy()]
             rest = None if rest is None else rest.filter(good)
         if rest is None:
             rest = table.select(pl.lit(texts).str.strip_prefix(pl.col("head_"))).to_series()
@@ -191,12 +206,20 @@ class Peeler:
                 state.chain[rows[parents == parent]] = code
         return mask, rest
 
+    def _pattern(self, place: int) -> str:
+        """The pattern of a header or wrapper with the groups that are taken; without a rest it has the head as one."""
+        pattern = self._patterns.get(place)
+        if pattern is None:
+            regex = self.formats[place].regex
+            bare = for_polars(GROUP.sub(lambda found: found[0] if _taken(found[1]) else "(?:", regex))
+            pattern = self._patterns[place] = f"^(?:{bare})$" if has_rest(regex) else f"^(?P<head_>{bare})"
+        return pattern
+
     @staticmethod
     def _take(state: State, table: pl.DataFrame, rows: Rows) -> None:
         for column in table.columns:
             name = base_name(column)
-            known = name in INT_COLUMNS or name in TEXT_FIELDS or name in ("level", "sev", "pri", "mono_frac_ns")
-            if not known and not name.startswith("t_"):
+            if column in REST or not _taken(column):
                 continue
             values = table[column]
             at = rows

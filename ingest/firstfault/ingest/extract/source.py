@@ -24,7 +24,8 @@ from firstfault.ingest.problems import Problem, Severity
 from firstfault.ingest.stages import stage
 
 T = TypeVar("T")
-_BLOCK = 256
+_BLOCKS = (8, 256)
+"""Lines that are taken out of the columns at once: at first few, as most records are short, then more."""
 MAX_HITS = 10_000
 """Signals of one pattern in one source; a storm says no more than its beginning."""
 PLAIN = -1
@@ -133,7 +134,7 @@ def _between(rows: Sequence[tuple[int, T]], start: int, stop: int) -> Sequence[t
 def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -> None:
     """Let a record reader see the lines that matter to it: from a line that opens a record until none is open."""
     columns = frame.select(*Own._fields, "line", "message", "format")
-    at, seen, waiting = 0, 0, iter([*openers, len(frame)])
+    at, seen, block, waiting = 0, 0, 0, iter([*openers, len(frame)])
     opener = next(waiting)
     while at < len(frame):
         if not reading.busy:
@@ -144,7 +145,8 @@ def follow(reading: RecordReader, frame: pl.DataFrame, openers: Sequence[int]) -
             at = max(at, opener)
         if at > seen:
             _look_back(reading, columns, at)
-        for row in _rows(columns.slice(at, _BLOCK), reading.headers):
+        block = min(max(block * 2, _BLOCKS[0]), _BLOCKS[1]) if at == seen else _BLOCKS[0]
+        for row in _rows(columns.slice(at, block), reading.headers):
             reading.step(row)
             at += 1
             if not reading.busy and at > opener:
