@@ -102,3 +102,6 @@ def test_the_wheel_alone_diagnoses_a_job(wheel: pathlib.Path, tmp_path: pathlib.
     assert (answer["verdict"], answer["initiating"]["ranks"]) == ("identified", [6])
     assert "confidence" in run([command, "demo"], tmp_path)
     assert run([command, "version"], tmp_path).strip() == "0.1.0"
+    without = subprocess.run([command, "mcp"], cwd=tmp_path, input="", capture_output=True, text=True, check=False)
+    assert (without.returncode, without.stdout) == (1, "")
+    assert "pip install 'firstfault[mcp]'" in without.stderr
