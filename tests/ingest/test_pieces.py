@@ -1,4 +1,4 @@
-"""Lines are held in memory a piece at a time: where the pieces are cut changes nothing, and what was said last stays."""
+"""Lines are in memory a piece at a time: where pieces are cut changes nothing, and what was said last stays."""
 
 from __future__ import annotations
 
