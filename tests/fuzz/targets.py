@@ -374,8 +374,9 @@ def parts(data: bytes) -> None:
     try:
         united = unite([place], IngestOptions(), version)
         for part in united.parts:
-            for one in part.frames():
-                len(one)
+            for rows in (part.lines, part.progress, part.folded):
+                for frame in rows.frames(0):
+                    len(frame)
     except (PartError, SavedError):
         pass
 

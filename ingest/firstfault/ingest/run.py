@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,19 +176,20 @@ def _read(plans: _Plans, places: Sequence[int], folder: Path, progress: Progress
     missing = [(unit, place) for place, unit in units.items() if place not in parts]
     if progress:
         progress("read", done, total)
-    for (unit, place), part in zip(missing, _made(plans, missing, folder if big else None), strict=True):
-        parts[place] = part
-        done += unit.bytes
-        if keep:
-            keep.put(marks[place], part)
-        if progress:
-            progress("read", done, total)
+    with contextlib.closing(_made(plans, missing, folder if big else None)) as made:  # ends its workers, come what may
+        for (unit, place), part in zip(missing, made, strict=True):
+            parts[place] = part
+            done += unit.bytes
+            if keep:
+                keep.put(marks[place], part)
+            if progress:
+                progress("read", done, total)
     if keep:
         keep.trim()
     return [parts[place] for place in units]
 
 
-def _made(plans: _Plans, units: Sequence[tuple[Unit, int]], spill: Path | None) -> Iterator[Part]:
+def _made(plans: _Plans, units: Sequence[tuple[Unit, int]], spill: Path | None) -> Generator[Part]:
     """The parts of units that have to be read."""
     options = plans.options
     workers = min(options.workers or _cores(), len(units), _room(options))

@@ -6,10 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from multiprocessing import connection
 from pathlib import Path
 
@@ -19,23 +19,25 @@ from firstfault.ingest.plan import Unit
 from firstfault.ingest.read import Tools, read_unit
 from firstfault.ingest.stages import seldom_collected
 
+_LOOK = 0.2
 _tools: list[Tools] = []
 _staying = ExitStack()
 
 
 def read_in_processes(
     numbered: Sequence[tuple[Unit, int]], options: IngestOptions, spill: Path | None, workers: int
-) -> Iterator[Part]:
+) -> Generator[Part]:
     """The parts of the units in their order; big units are begun first."""
     context = multiprocessing.get_context("spawn")
     order = sorted(range(len(numbered)), key=lambda place: (-numbered[place][0].bytes, place))
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(options,)) as pool:
         try:
-            futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
+            with _without_ctrl_c():
+                futures = {place: pool.submit(_work, *numbered[place], spill) for place in order}
             for place in range(len(numbered)):
                 try:
-                    yield futures.pop(place).result()
+                    yield _result(futures.pop(place))
                 except BrokenProcessPool:
                     # a program without a file of its own cannot be started again in a worker, and memory may run out
                     yield _here(*numbered[place], options, spill)
@@ -48,6 +50,23 @@ def read_in_processes(
             raise
 
 
+def _result(future: Future[Part]) -> Part:
+    """What a future gives. Since polars restarts waits that Ctrl-C interrupts, nobody waits for long at once."""
+    while not wait((future,), _LOOK).done:
+        pass
+    return future.result()
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Processes that are started meanwhile never hear of Ctrl-C: it is for the process that asked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) -> Part:
     """Read a unit in this process, where a worker died over it."""
     if not _tools:
@@ -56,8 +75,7 @@ def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) ->
 
 
 def _begin(options: IngestOptions) -> None:
-    """Begin as a worker: Ctrl-C is for the process that asked, and when that one dies there is nobody to work for."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Begin as a worker: when the process that asked dies there is nobody to work for."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()

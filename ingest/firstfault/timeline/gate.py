@@ -46,6 +46,7 @@ _GRACE = 5.0
 """Seconds that a query has to notice that it was told to stop."""
 _EXPLAIN = re.compile(r"(?is)\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\([^)]{0,200}\))?\s")
 _BATCH = 2000
+_LOOK = 0.1
 
 T = TypeVar("T")
 
@@ -233,8 +234,12 @@ class _Task(Generic[T]):
             self._done.set()
 
     def wait(self, seconds: float | None) -> bool:
-        """Whether it ended within that time."""
-        return self._done.wait(seconds)
+        """Whether it ended within that time. Polars restarts waits that Ctrl-C interrupts, so none lasts long."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._done.wait(_LOOK if end is None else max(0.0, min(_LOOK, end - time.monotonic()))):
+            if end is not None and time.monotonic() >= end:
+                return False
+        return True
 
     def result(self) -> T:
         """What it returned, or raises what it raised."""
