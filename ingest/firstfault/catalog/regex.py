@@ -216,6 +216,8 @@ class _Parser:
         low, comma, high = self.text[self.at + 1 : max(end, self.at)].partition(",")
         if end < 0 or not low.isdigit() or (high and not high.isdigit()):
             return None  # a brace that repeats nothing is text
+        if any(not one.isascii() or (len(one) > 1 and one[0] == "0") for one in (low, high)):
+            raise PatternError("write the numbers of a repeat without a leading zero", self.at)
         self.at = end + 1
         return int(low), int(high) if high else None if comma else int(low)
 

@@ -93,7 +93,7 @@ RAY_WORKER = re.compile(
 
 KIND_WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("kubelet", re.compile(r"(?:^|[/._-])kubelet(?:$|[._-])", re.I)),
-    ("events", re.compile(r"(?:^|[/._-])(?:k8s-|kubectl-|get-)*events?(?:$|[._-])", re.I)),
+    ("events", re.compile(r"(?:^|[/._-])(?:k8s-|kubectl-|get-){0,3}events?(?:$|[._-])", re.I)),
     ("scheduler", re.compile(
         r"(?:^|[/._-])(?:slurmctld|slurmd|slurmdbd|sacct|scontrol|pbs_server|pbs_mom|lsf|kube-scheduler|kueue|volcano)"
         r"(?:$|[._-])", re.I)),

@@ -38,6 +38,8 @@ _NO_TEXT = (
     *_ZIP,
     b"PAR1", b"\x93NUMPY", b"\x89HDF", b"SQLite format 3", b"\xcf\xfa\xed\xfe", b"MZ\x90",
 )  # fmt: skip
+_NAME = 4096
+"""Characters of a name inside an archive, where nothing else bounds them."""
 _CONTROL = bytes([*range(1, 9), *range(14, 27), 28, 29, 30, 31, 127])
 
 
@@ -233,4 +235,5 @@ def _nanoseconds(seconds: float) -> int:
 def _clean(name: str) -> str:
     """A member's name without what leads out of the archive."""
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-    return "/".join(parts).encode("utf-8", "replace").decode("utf-8") or "unnamed"
+    clean = "/".join(parts).encode("utf-8", "replace").decode("utf-8") or "unnamed"
+    return clean if len(clean) <= _NAME else f"{clean[: _NAME // 2]}…{clean[-_NAME // 2 :]}"
