@@ -49,6 +49,12 @@ def start(folder: Path, logs: Path, db: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def ended(running: subprocess.Popen[bytes]) -> int:
+    """The exit status of an ingest, when it has ended."""
+    running.communicate()
+    return running.returncode
+
+
 def members(session: int) -> list[int]:
     """Processes of a session that still run."""
     found = []
@@ -85,13 +91,13 @@ def rounds(folder: Path, logs: Path, kills: int, rng: random.Random, every: int 
     shutil.copy(first, few / first.name)
     before, wanted, out = folder / "before.duckdb", folder / "wanted.duckdb", folder / "out"
     out.mkdir()
-    assert start(folder, few, before).wait() == 0
+    assert ended(start(folder, few, before)) == 0
     shutil.rmtree(folder / "cache")
-    assert start(folder, logs, wanted).wait() == 0  # compiles what the cache keeps
+    assert ended(start(folder, logs, wanted)) == 0  # compiles what the cache keeps
     wanted.unlink()
     shutil.rmtree(folder / "cache" / "firstfault" / "parts", ignore_errors=True)
     begun = time.monotonic()
-    assert start(folder, logs, wanted).wait() == 0
+    assert ended(start(folder, logs, wanted)) == 0
     took = time.monotonic() - begun
     old, new = fingerprint(before), fingerprint(wanted)
     seen = {
@@ -116,7 +122,7 @@ def rounds(folder: Path, logs: Path, kills: int, rng: random.Random, every: int 
         if number % 3 == 0:
             for one in members(running.pid):
                 os.kill(one, signal.SIGKILL)
-        seen["before the end"] += running.wait() == -signal.SIGKILL
+        seen["before the end"] += ended(running) == -signal.SIGKILL
         assert gone(running.pid, 20), f"round {number}: workers live on"
         if db.exists():
             with open_timeline(db):

@@ -121,3 +121,21 @@ def test_hostile_text_stays_text(browser: chromium.Browser, identified: Make, tm
     browser.open(tmp_path / "evil.html")
     assert browser.run("window.hit === undefined && document.querySelectorAll('img').length === 0")
     assert browser.asked_for() == []
+
+
+def test_a_job_of_hostile_names_and_lines_stays_text(browser: chromium.Browser, tmp_path: Path) -> None:
+    """The same from the log on: file names, hosts, messages, exceptions."""
+    evil = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u202e\x9b31m\x1b]0;x'
+    logs = tmp_path / "logs" / "<img src=x onerror=window.hit=1>"
+    logs.mkdir(parents=True)
+    for rank in (0, 1):
+        said = "".join(f"2025-05-12 10:00:{at:02d},000 - {evil} - INFO - step {at} {evil}\n" for at in range(9))
+        error = f"[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. {evil}\n" if rank else ""
+        (logs / f"rank{rank}<b onclick=window.hit=1>.log").write_text(said + error, encoding="utf-8")
+    ingest([tmp_path / "logs"], tmp_path / "t.duckdb", IngestOptions(workers=1))
+    (tmp_path / "evil.html").write_text(to_html(diagnose(tmp_path / "t.duckdb")), encoding="utf-8")
+    browser.open(tmp_path / "evil.html")
+    assert browser.run(
+        "window.hit === undefined && document.querySelectorAll('img, [onclick], [onerror]').length === 0"
+    )
+    assert browser.asked_for() == []

@@ -59,12 +59,18 @@ def _result(future: Future[Part]) -> Part:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Processes that are started meanwhile never hear of Ctrl-C: it is for the process that asked."""
+    """Processes that are started meanwhile never hear of Ctrl-C: it is for the process that asked, and waits so long."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    main, told = threading.current_thread() is threading.main_thread(), []
+    handler = signal.signal(signal.SIGINT, lambda number, _: told.append(number)) if main else None
     try:
         yield
     finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if told:
+        raise KeyboardInterrupt
 
 
 def _here(unit: Unit, place: int, options: IngestOptions, spill: Path | None) -> Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -275,4 +274,6 @@ def _check_format(name: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    from firstfault.report.safe_json import safe_json
+
+    sys.stdout.write(safe_json(value, indent=2) + "\n")

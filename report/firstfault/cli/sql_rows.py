@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -11,6 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 from firstfault.report.layout import Piece, cells, cut, plain, wrapped
+from firstfault.report.safe_json import safe_json
 from firstfault.report.words import clean
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _WIDEST = 80
 """Cells of one column where no terminal sets a bound."""
 _NARROWEST = 12
 """Cells that a column keeps however narrow the terminal is."""
+_FORMULA = ("=", "+", "-", "@")
 _LONGEST = 1000
 """Cells of a value that stands below others."""
 
@@ -101,10 +102,19 @@ def _records(heads: Sequence[str], texts: Sequence[Sequence[str]], out: TextIO, 
 
 
 def csv_text(names: Sequence[str], rows: Rows, out: TextIO) -> None:
-    """Comma-separated values with a head line; NULL is an empty field."""
+    """Comma-separated values with a head line; NULL is an empty field. JSON and Parquet hold texts as they are."""
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([as_text(value) for value in row] for row in rows)
+    writer.writerow(map(_inert, names))
+    writer.writerows([_inert(value) for value in row] for row in rows)
+
+
+def _inert(value: Any) -> str:
+    """A value that no spreadsheet takes for a formula and no terminal for an order."""
+    text = as_text(value)
+    if isinstance(value, int | float):
+        return text
+    text = clean(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def markdown_text(names: Sequence[str], rows: Rows, out: TextIO) -> None:
@@ -125,7 +135,7 @@ def json_text(names: Sequence[str], rows: Rows, out: TextIO) -> None:
     out.write("[")
     for number, row in enumerate(rows):
         one = dict(zip(names, map(_plain, row), strict=True))
-        out.write(("," if number else "") + "\n" + json.dumps(one, ensure_ascii=False, allow_nan=False))
+        out.write(("," if number else "") + "\n" + safe_json(one))
     out.write("\n]\n")
 
 

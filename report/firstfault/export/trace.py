@@ -19,6 +19,8 @@ from typing import Any, TextIO
 
 import duckdb
 
+from firstfault.report.safe_json import safe_json
+
 MOST_EVENTS = 600_000
 """Steps and errors of all ranks together; a browser opens no more with ease."""
 _ERROR_US = 1_000_000
@@ -73,7 +75,7 @@ def write_trace(connection: duckdb.DuckDBPyConnection, file: Path) -> Written:
         for event in _events(connection, lanes, origin, start, each):
             folded += event.pop("folded", 0)
             left_out += event.pop("left_out", 0)
-            out.write((",\n" if count else "\n") + json.dumps(event, ensure_ascii=False, sort_keys=True))
+            out.write((",\n" if count else "\n") + safe_json(event, sort_keys=True))
             count += 1
         out.write("\n]}\n")
     return Written(count, int(ranks), folded, left_out)

@@ -5,7 +5,6 @@ The other reporters show the same object; this one fixes the names. Numbers that
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from firstfault.correlate.diagnosis import (
 )
 from firstfault.report.openings import openings
 from firstfault.report.preserve import commands
+from firstfault.report.safe_json import safe_json
 
 SCHEMA = "firstfault.diagnosis/1"
 
@@ -195,4 +195,4 @@ def _finite(value: float | None) -> float | None:
 
 def to_json(diagnosis: Diagnosis) -> str:
     """The document as JSON text, keys in the order of the contract."""
-    return json.dumps(document(diagnosis), indent=2, ensure_ascii=False, allow_nan=False)
+    return safe_json(document(diagnosis), indent=2)

@@ -5,10 +5,11 @@ Edges go from effect to cause, as in the tables `nodes` and `edges`; what is wri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
+
+from firstfault.report.safe_json import safe_json
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,7 +69,7 @@ def as_json(graph: Graph) -> str:
         "nodes": [asdict(one) for one in graph.nodes],
         "edges": [asdict(one) for one in graph.edges],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return safe_json(document, indent=1) + "\n"
 
 
 def _key(attempt: int, node: str) -> str:
