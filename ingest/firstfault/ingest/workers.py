@@ -59,7 +59,7 @@ def _result(future: Future[Part]) -> Part:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Processes that are started meanwhile never hear of Ctrl-C: it is for the process that asked, and waits so long."""
+    """Processes that are started meanwhile never hear of Ctrl-C: it is for the process that asked, and waits."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     main, told = threading.current_thread() is threading.main_thread(), []
     handler = signal.signal(signal.SIGINT, lambda number, _: told.append(number)) if main else None
