@@ -53,6 +53,15 @@ def errors_in_words() -> Iterator[None]:
         raise SystemExit(int(status)) from None
 
 
+_ROOM = "free some, or put the timeline on another disk: --output, --db, without either TMPDIR"
+
+
+def _where(said: str) -> str:
+    """The folder of the file that an error of DuckDB names."""
+    path = said.partition('file "')[2].partition('"')[0]
+    return f" ({os.path.dirname(os.path.dirname(path))})" if path else ""
+
+
 def in_words(error: Exception) -> tuple[str, Status] | None:
     """Message and status of an error, None where it is a fault of the program itself."""
     if isinstance(error, CommandError):
@@ -82,6 +91,8 @@ def in_words(error: Exception) -> tuple[str, Status] | None:
         return str(error), Status.FAILED
     if isinstance(error, QueryError):
         return f"SQL: {error}", Status.FAILED
+    if isinstance(error, duckdb.Error) and "No space left on device" in str(error):
+        return f"no space left where the timeline is written{_where(str(error))}; {_ROOM}", Status.FAILED
     if isinstance(error, duckdb.Error):
         return f"the timeline cannot be written or read: {error}", Status.FAILED
     return None
