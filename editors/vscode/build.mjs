@@ -1,5 +1,6 @@
 /**
- * Builds the extension: `dist/` for the editor; with `--tests` or `--e2e` the tests in `build/`;
+ * Builds the extension: `dist/` for the editor; with `--test` it runs the tests, with `--e2e` it
+ * builds those that need a window;
  * with `--package` the `.vsix`, byte for byte the same from the same sources.
  */
 import { build } from "esbuild";
@@ -50,8 +51,12 @@ function pack() {
 }
 
 const [mode] = process.argv.slice(2);
-if (mode === "--tests") await tests("test", readdirSync("test").filter((one) => one.endsWith(".test.ts")).map((one) => join("test", one)));
-else {
+if (mode === "--test") {
+  const names = readdirSync("test").filter((one) => one.endsWith(".test.ts")).sort();
+  await tests("test", names.map((one) => join("test", one)));
+  const built = names.map((one) => join("build", "test", one.replace(/ts$/, "js")));
+  execFileSync(process.execPath, ["--test", "--test-reporter=dot", ...built], { stdio: "inherit" });
+} else {
   await extension();
   if (mode === "--e2e") await tests("e2e", ["e2e/run.ts"], { format: "esm", outExtension: { ".js": ".mjs" } });
   if (mode === "--e2e" || mode === "--package") pack();

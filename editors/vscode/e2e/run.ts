@@ -110,7 +110,7 @@ class Window {
   private constructor(readonly page: Page) {}
 
   static async open(browser: Browser, server: Server, workspace: string): Promise<Window> {
-    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] });
     page.setDefaultTimeout(PATIENCE);
     await page.goto(`http://127.0.0.1:${server.port}/?folder=${workspace}`);
     const window = new Window(page);
@@ -143,6 +143,19 @@ class Window {
 
   row(name: string) {
     return this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first();
+  }
+
+  /** Chooses from the menu of a row of the explorer; a menu that has just opened takes no click yet. */
+  async menu(name: string, title: string): Promise<void> {
+    const item = this.page.locator(".monaco-menu .action-label", { hasText: title });
+    await this.row(name).click({ button: "right" });
+    await item.waitFor();
+    for (const until = Date.now() + PATIENCE; ; ) {
+      await wait(500);
+      if (!(await item.isVisible())) return;
+      await item.click({ timeout: 2000 }).catch(() => undefined);
+      assert.ok(Date.now() < until, `the menu of ${name} stays`);
+    }
   }
 
   /** What the panel shows. */
@@ -218,8 +231,7 @@ async function scenario(browser: Browser): Promise<void> {
     const panel = window.panel();
 
     await step("says how to install what is not there", async () => {
-      await window.row("v100-r2n5").click({ button: "right" });
-      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.menu("v100-r2n5", "Diagnose with firstfault");
       await window.heading("firstfault is not where the setting says");
       await panel.locator("button", { hasText: "Copy" }).first().click();
       await panel.locator("#said", { hasText: "Copied." }).waitFor();
@@ -232,8 +244,7 @@ async function scenario(browser: Browser): Promise<void> {
       await window.row("v100-r2n5").click();
       await window.row("v100-r2n5").click();
       await window.row("v100-r2n6").click({ modifiers: ["ControlOrMeta"] });
-      await window.row("v100-r2n6").click({ button: "right" });
-      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.menu("v100-r2n6", "Diagnose with firstfault");
       await window.heading("Failed first: rank 6 on host v100-r2n6");
       for (const id of ["#evidence", "#collateral", "#fix", "#check"]) await panel.locator(id).waitFor();
     });
@@ -281,6 +292,16 @@ async function scenario(browser: Browser): Promise<void> {
       await window.note("open question");
     });
 
+    await step("what is selected in the terminal is diagnosed, and the clipboard as it was before", async () => {
+      await page.evaluate(() => navigator.clipboard.writeText("torchrun: error: the following arguments are required: training_script"));
+      await window.command("Terminal: Focus Terminal");
+      await window.command("Terminal: Select All");
+      await window.command("firstfault: Diagnose the Selection in the Terminal");
+      await panel.locator("dd", { hasText: "selection of a terminal" }).waitFor();
+      await window.command("firstfault: Diagnose the Clipboard");
+      await panel.locator("dd", { hasText: /^clipboard.*1 line$/ }).waitFor();
+    });
+
     await step("a selection is diagnosed where it stands", async () => {
       await page.keyboard.press("ControlOrMeta+P");
       await page.locator(".quick-input-widget input").fill("v100-r2n6/agent.log");
@@ -295,8 +316,7 @@ async function scenario(browser: Browser): Promise<void> {
     });
 
     await step("a compressed file opens unpacked, at its line", async () => {
-      await window.row("slurm-7.out.gz").click({ button: "right" });
-      await page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.menu("slurm-7.out.gz", "Diagnose with firstfault");
       await panel.locator("dd", { hasText: "slurm-7.out.gz" }).waitFor();
       await panel.locator("#evidence .place").first().click();
       await page.locator(".tab.active", { hasText: "slurm-7.out" }).waitFor();
@@ -327,8 +347,7 @@ async function untrusted(browser: Browser): Promise<void> {
     await step("a folder that is not trusted runs nothing of its own", async () => {
       const window = await Window.open(browser, server, workspace);
       await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
-      await window.row("v100-r2n6").click({ button: "right" });
-      await window.page.locator(".monaco-menu .action-label", { hasText: "Diagnose with firstfault" }).click();
+      await window.menu("v100-r2n6", "Diagnose with firstfault");
       await window.heading("firstfault is not installed here");
       server.set({ ...trust, "firstfault.path": PROGRAM });
       await window.again("Failed first");

@@ -134,7 +134,7 @@ ${row("confidence", diagnosis.confidence === null ? "" : `<meter min="0" max="1"
 ${row("read", `${html(name)}<br>${size}`)}
 </dl>
 ${diagnosis.missingFact === null ? "" : `<section class="missing"><h2>What is missing</h2><p>${html(diagnosis.missingFact)}</p></section>`}
-${diagnosis.nextAction === "" ? "" : `<section class="next"><h2>Next</h2><p>${html(diagnosis.nextAction)}</p></section>`}
+${diagnosis.nextAction === "" || (diagnosis.missingFact !== null && diagnosis.nextAction.includes(diagnosis.missingFact)) ? "" : `<section class="next"><h2>Next</h2><p>${html(diagnosis.nextAction)}</p></section>`}
 ${write.section("Evidence", evidence === "" ? "" : `<ul class="lines">${evidence}</ul>`, true, "evidence")}
 ${write.section("Who only followed", followed, true, "collateral")}
 ${write.section("Why not others", write.bullets(diagnosis.whyNot.map((one) => `${one.who}: ${one.why}`)))}
