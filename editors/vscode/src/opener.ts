@@ -16,6 +16,9 @@ export type Source =
 
 const SHARED_LIMIT = 50 * 1024 * 1024; // the editor keeps larger files to itself
 
+/** A panel reports the focus of the click in it up to a quarter of a second late, and takes the focus back with that. */
+const FOCUS_MS = 350;
+
 export interface Spot {
   readonly uri: vscode.Uri;
   /** 0-based, as the editor counts. */
@@ -72,8 +75,11 @@ export async function show(located: Located, panel: vscode.ViewColumn | undefine
   const selection = new vscode.Range(line, 0, line, 0);
   try {
     const document = await vscode.workspace.openTextDocument(uri);
-    const editor = await vscode.window.showTextDocument(document, { viewColumn, selection, preview: true });
+    const options = { viewColumn, selection, preview: true };
+    const editor = await vscode.window.showTextDocument(document, options);
     editor.revealRange(selection, vscode.TextEditorRevealType.InCenter);
+    await new Promise((resolve) => setTimeout(resolve, FOCUS_MS));
+    if (vscode.window.activeTextEditor === undefined) await vscode.window.showTextDocument(document, options);
   } catch {
     // too large for extensions, or binary: the editor itself decides
     await vscode.commands.executeCommand("vscode.open", uri, { viewColumn, selection });
