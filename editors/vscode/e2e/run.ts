@@ -126,11 +126,13 @@ class Window {
   /** Types into the palette and takes the first row with `title`; a palette that is just closing swallows the key. */
   async pick(typed: string, title: string): Promise<void> {
     const input = this.page.locator(".quick-input-widget input");
-    const found = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
+    const label = this.page.locator(".monaco-highlighted-label", { hasText: new RegExp(`^${title.replace(/[()]/g, "\\$&")}( \\(|$)`) });
+    const found = this.page.locator(".quick-input-list .monaco-list-row", { has: label }).first();
     for (const until = Date.now() + PATIENCE; ; ) {
       await this.page.keyboard.press("F1");
       const listed = await input.fill(typed, { timeout: 3000 }).then(() => found.waitFor({ timeout: 5000 })).then(() => true, () => false);
-      await this.page.keyboard.press(listed ? "Enter" : "Escape");
+      if (listed) await found.click();
+      else await this.page.keyboard.press("Escape");
       await input.waitFor({ state: "hidden" });
       if (listed) return;
       assert.ok(Date.now() < until, `the palette has no '${title}'`);
@@ -173,6 +175,11 @@ class Window {
       if (await found.waitFor({ timeout: 1500 }).then(() => true, () => false)) return;
       assert.ok(Date.now() < until, `the panel never says ${String(text)}`);
     }
+  }
+
+  /** The open log of this name is in front. */
+  async tab(name: string): Promise<void> {
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
   }
 
   async atLine(line: number): Promise<void> {
@@ -247,12 +254,12 @@ async function scenario(browser: Browser): Promise<void> {
 
     await step("evidence opens its log at its line, marked as where it began", async () => {
       await panel.locator("#evidence li.initiating .place").first().click();
-      await page.locator(".tab.active", { hasText: "stderr.log" }).waitFor();
+      await window.tab("stderr.log");
       await window.atLine(12);
       const began = await window.note("began here");
       await window.shot("dark");
       await panel.locator("#evidence li.collateral .place").first().click();
-      await page.locator(".tab.active", { hasText: "error.json" }).waitFor();
+      await window.tab("error.json");
       await window.atLine(1);
       assert.notEqual(await window.note("only followed"), began);
     });
@@ -284,7 +291,7 @@ async function scenario(browser: Browser): Promise<void> {
       await window.heading("Undetermined");
       await panel.locator("section.missing").waitFor();
       await panel.locator("#evidence .place").first().click();
-      await page.locator(".tab.active", { hasText: "bash fail.sh" }).waitFor();
+      await window.tab("bash fail.sh.log");
       await window.note("open question");
     });
 
@@ -300,7 +307,7 @@ async function scenario(browser: Browser): Promise<void> {
 
     await step("a selection is diagnosed where it stands", async () => {
       await window.pick("v100-r2n6/agent.log", "agent.log");
-      await page.locator(".tab.active", { hasText: "agent.log" }).waitFor();
+      await window.tab("agent.log");
       await page.locator(".editor-group-container.active .view-line", { hasText: "torch" }).first().click();
       await page.keyboard.press("ControlOrMeta+A");
       await page.locator(".statusbar-item", { hasText: "selected" }).waitFor();
@@ -312,7 +319,7 @@ async function scenario(browser: Browser): Promise<void> {
       await window.menu("slurm-7.out.gz", "Diagnose with firstfault");
       await panel.locator("dd", { hasText: "slurm-7.out.gz" }).waitFor();
       await panel.locator("#evidence .place").first().click();
-      await page.locator(".tab.active", { hasText: "slurm-7.out" }).waitFor();
+      await window.tab("slurm-7.out");
       await window.note("open question");
     });
     await page.close();
