@@ -36,11 +36,11 @@ def test_a_collective_that_all_entered_blames_nobody(tmp_path: Path) -> None:
 
 
 def test_weak_evidence_stays_weak_whatever_it_explains() -> None:
-    """A bare abort of one rank would explain that all others lost their peers."""
+    """A bare abort behind a long silence would explain that all others end; a watchdog aborts like that, too."""
     job = running(a=2, b=2)
-    job.launcher("b").exit(3, -6, at=9)
+    job.launcher("b").exit(3, -6, at=700)
     for log in job.ranks(3):
-        log.lost("b", at=9.5)
+        log.teardown(at=701)
     found = job.judge().ranked
     assert found.best is None
     assert all(one.base < 2.0 for one in found.open)

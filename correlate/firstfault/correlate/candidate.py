@@ -40,6 +40,7 @@ BASE = {
     "absent": 3.0,
     "straggler": 3.0,
     "io-stall": 3.0,
+    "own-abort": 3.0,
     "own-error": 2.8,
     "mute": 2.8,
     "device-fault-unjoined": 2.4,
@@ -118,11 +119,11 @@ class View:
     def usual_step_ns(self) -> int:
         """Nanoseconds that a printed step took on average, 0 where the logs do not show it."""
         spans = [
-            (extent.last_ns - extent.first_ns) // max(1, state.progress.count)
+            (state.progress.stamp_ns - extent.first_ns) // max(1, state.progress.count)
             for state in self.states.values()
-            if state.progress is not None
+            if state.progress is not None and state.progress.stamp_ns is not None
             for extent in state.extents
-            if extent.source is state.progress.source and extent.last_ns and extent.first_ns
+            if extent.source is state.progress.source and extent.first_ns
         ]
         return max(spans, default=0)
 

@@ -18,11 +18,12 @@ from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
+from firstfault.correlate.from_ends import reported_ends
 from firstfault.correlate.from_launchers import lost_stores, ownerless_errors
 from firstfault.correlate.from_links import common_ends, link_faults
 from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
 from firstfault.correlate.from_platforms import authored_actions, lost_nodes, signalled_launchers
-from firstfault.correlate.from_ranks import own_errors, reported_ends
+from firstfault.correlate.from_ranks import own_errors
 from firstfault.correlate.from_silence import mute_ranks
 from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage

@@ -37,7 +37,9 @@ def signal_number(text: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How one process ended. `code` is negative for a signal; None where only a kill by the launcher is reported."""
+    """How one process ended. `code` is negative for a signal; None where only a kill by the launcher is reported, or
+    where (`abrupt`) all that is known is that the process was suddenly gone.
+    """
 
     ranks: tuple[int, ...]
     host: str | None
@@ -46,6 +48,7 @@ class Exit:
     first: bool
     oom: bool
     signal: Signal
+    abrupt: bool = False
 
     @property
     def forced(self) -> bool:
@@ -78,7 +81,7 @@ def ranks_of(signal: Signal, names: Names, tasks_are_ranks: bool) -> tuple[int, 
     rank = signal.number("rank")
     if rank is not None:
         return (rank,)
-    host = signal.captures.get("host") or signal.host or signal.source.host
+    host = signal.captures.get("host") or signal.captures.get("ip") or signal.host or signal.source.host
     pid = signal.number("child_pid") or signal.number("victim_pid")
     if pid is not None and (found := names.rank_of_pid(host, pid)) is not None:
         return (found,)
@@ -120,15 +123,22 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
         not by_agent and (not world or max(tasks) < world) and _one_task_a_rank(signals, world)
     )
     found = []
+    codes = _codes_of_blocks(signals)
     for signal in signals:
-        if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT):
+        abrupt = signal.entry == _SUDDENLY_GONE and "child_pid" in signal.captures
+        if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT) and not abrupt:
             continue
-        code = exit_code(signal)
+        code = None if abrupt else exit_code(signal)
+        if signal.entry == _BLOCK:
+            if "exitcode" in signal.captures:
+                continue  # the second line of a block, read with its first
+            code = code if code is not None else codes.get((signal.source.id, signal.line))
         killed = signal.event is Event.AGENT_KILL
-        if code is None and not killed:
+        if code is None and not killed and not abrupt:
             continue
         ranks = ranks_of(signal, names, tasks_are_ranks)
-        host = signal.captures.get("host") or signal.captures.get("hosts") or signal.host or signal.source.host
+        named = signal.captures.get("host") or signal.captures.get("hosts") or signal.captures.get("ip")
+        host = named or signal.host or signal.source.host
         reason = (signal.captures.get("reason") or signal.captures.get("state") or "").lower()
         oom = "out of memory" in reason or "oom" in reason or "out_of_memory" in reason
         found.append(
@@ -138,11 +148,27 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 code=None if killed else code,
                 killed=killed or (code == -15),
                 first=signal.captures.get("reported") == "first"
-                or (signal.event is Event.EXIT and "local_rank" in signal.captures),
+                or (signal.event is Event.EXIT and "local_rank" in signal.captures)
+                or signal.entry == _BLOCK,
                 oom=oom,
                 signal=signal,
+                abrupt=abrupt,
             )
         )
+    return found
+
+
+_BLOCK = "mpi-proc-aborted"
+_SUDDENLY_GONE = "ray-worker-crashed"
+
+
+def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:
+    """Exit codes that mpirun prints in the line behind the one that names the rank, by the place of that line."""
+    found = {}
+    for signal in signals:
+        if signal.entry == _BLOCK and (code := signal.number("exitcode")) is not None:
+            for before in (1, 2):
+                found[signal.source.id, signal.line - before] = code
     return found
 
 

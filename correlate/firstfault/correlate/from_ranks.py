@@ -1,4 +1,4 @@
-"""Candidates from the ranks themselves: their own errors, and ends that a launcher or scheduler reports."""
+"""Candidates from the ranks themselves: their own errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal
-from firstfault.correlate.states import RankState, is_echo, is_own_error
+from firstfault.correlate.states import RankState
 
 _REACH = frozenset(
     {
@@ -321,99 +321,3 @@ def _witness_words(view: View, state: RankState) -> str:
         if state.rank in one.absent or state.rank not in one.waiters:
             return f"other ranks wait for rank {state.rank} in {one.label}"
     return "no other rank is there to have failed first"
-
-
-def reported_ends(view: View) -> Iterator[Candidate]:
-    """Candidates from exit reports of ranks that raised nothing themselves."""
-    by_signal: dict[tuple[str, int], list[tuple[RankState, Signal, bool]]] = defaultdict(list)
-    unowned = _hosts_of_unowned_errors(view)
-    for state in view.states.values():
-        if state.own:
-            continue
-        ends = [one for one in state.exits if one.code not in (None, 0) and not one.killed]
-        if ends and ends[0].died_by == 9 and any(one.forced for one in state.exits):
-            continue
-        if not ends or ((ends[0].code or 0) > 0 and (state.host or "") in unowned):
-            continue
-        end = next((one for one in ends if one.first), ends[0])
-        code = end.code or 0
-        by_signal[(view.names.host_of(state.rank, view.attempt) or "", code)].append((state, end.signal, end.oom))
-    for (host, code), found in sorted(by_signal.items(), key=lambda item: item[0]):
-        candidate = _from_end(view, host, code, found)
-        if candidate:
-            yield candidate
-
-
-def _hosts_of_unowned_errors(view: View) -> set[str]:
-    """Hosts in whose logs errors or echoes stand that nothing ties to a rank: they may be what the exits are about."""
-    found: set[str] = set()
-    every = view.names.all_hosts()
-    for signal in view.signals:
-        if signal.rank is not None or signal.source.kind in ("kernel", "scheduler", "events", "status", "kubelet"):
-            continue
-        if is_own_error(signal) or is_echo(signal):
-            host = signal.host or signal.source.host or (every[0] if len(every) == 1 else "")
-            found.add(view.names.canonical(host) if host else "")
-    return found
-
-
-def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Signal, bool]]) -> Candidate | None:
-    ranks = tuple(sorted(state.rank for state, _, _ in found))
-    echoes = [state for state, _, _ in found if state.derived or state.secondary]
-    number = -code if code < 0 else 0
-    oom = any(flag for _, _, flag in found)
-    signals = [signal for _, signal, _ in found]
-    why = f"its launcher reports {'signal ' + str(number) if number else 'exit code ' + str(code)}"
-    if oom:
-        cls, entry, rule, base = "host-oom-kill", "slurm-oom-kill", "oom-kill", BASE["oom-kill"]
-    elif number in (11, 7, 4, 8):
-        cls, entry, rule, base = "process-segfault", "process-segfault", "exit-code", BASE["exit-code"]
-    elif number == 9:
-        cls, entry, rule, base = "process-killed", "process-sigkill", "killed-by-signal", BASE["killed-by-signal"]
-    elif number == 6:
-        if len(echoes) == len(found):
-            return None
-        cls, entry, rule, base = "process-segfault", None, "bare-abort", BASE["bare-abort"]
-    elif number:
-        cls, entry, rule, base = "process-killed", None, "unauthored-signal", BASE["unauthored-signal"]
-    else:
-        quiet = [state for state, _, _ in found if not (state.derived or state.secondary)]
-        if not quiet:
-            return None
-        ranks = tuple(sorted(state.rank for state in quiet))
-        cls, entry, rule, base = "python-exception", None, "exit-code", BASE["own-error-ambiguous"]
-        if not any(state.logged for state in quiet) and _ends_of_echoes(view, code):
-            base = BASE["bare-abort"]  # whoever only lost a peer ends with that code, too
-    if echoes and number in (9, 11, 7, 4, 8) and len(echoes) == len(found):
-        base -= 1.2
-    candidate = Candidate(
-        rule=rule,
-        cls=cls,
-        entry=entry,
-        component="rank",
-        ranks=ranks,
-        hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
-        base=base,
-        signals=[(signal, why) for signal in sorted(signals, key=lambda one: one.place)[:6]],
-        moment=earliest(view, signals),
-    )
-    for state, _, _ in found:
-        for end in state.exits:
-            if end.signal not in signals:
-                candidate.support(end.signal, why)
-    if len(ranks) >= 2 and number in (11, 7, 9) and not oom:
-        return spread(view, candidate)
-    return candidate
-
-
-def _ends_of_echoes(view: View, code: int) -> bool:
-    """Whether ranks that only lost or awaited their peers ended with this exit code, or raised that as an exception,
-    with which Python ends with 1.
-    """
-    for state in view.states.values():
-        if state.derived and not state.own:
-            if any(one.code == code and not one.killed for one in state.exits):
-                return True
-            if code == 1 and any(one.uncaught for one in state.derived):
-                return True
-    return False

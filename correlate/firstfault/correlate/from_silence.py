@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import BASE, Candidate, View
-from firstfault.correlate.exits import Exit
+from firstfault.correlate.from_ends import unnamed_death
 from firstfault.correlate.from_ranks import told_to_end
 from firstfault.correlate.from_waits import absentees, numbers
 from firstfault.correlate.model import Moment, Signal, parse_ranks
@@ -93,27 +93,11 @@ def _ended(state: RankState, told: list[Signal]) -> bool:
     )
 
 
-def _unnamed_death(view: View, host: str | None) -> Exit | None:
-    """A launcher's report that a child of a host died by a signal, without saying which."""
-    forced = any(one.forced and one.host == host for one in view.exits)
-    for one in view.exits:
-        if one.signal.attempt != view.attempt or one.ranks or one.killed or one.host != host:
-            continue
-        if forced and one.died_by == 9:  # the launcher's own doing
-            continue
-        # a scheduler lists every task it ended itself; only a launcher's word about one child tells of a death
-        if "tasks" in one.signal.captures or "task" in one.signal.captures:
-            continue
-        if one.died_by in (9, 11, 7, 4):
-            return one
-    return None
-
-
 def _died_unnamed(view: View, candidate: Candidate) -> None:
     """A death without a name, and one rank of that host that says nothing: that one."""
     if len(candidate.ranks) != 1 or len(candidate.hosts) != 1:
         return
-    one = _unnamed_death(view, candidate.hosts[0])
+    one = unnamed_death(view, candidate.hosts[0])
     if one is None:
         return
     candidate.rule = "killed-by-signal"
@@ -171,7 +155,16 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
     waited = [other for other in echoing if other.timeouts]
     if waited and len(waited) >= len(echoing) / 2:
         return 2
-    return 1 if _unnamed_death(view, state.host) else 0
+    return 1 if unnamed_death(view, state.host) or _unnamed_exit(view, state.host) else 0
+
+
+def _unnamed_exit(view: View, host: str | None) -> bool:
+    """Whether a launcher saw a child of a host end by itself with an exit code, without saying which."""
+    return any(
+        one.signal.attempt == view.attempt and one.host == host and not one.ranks and not one.killed
+        for one in view.exits
+        if (one.code or 0) > 0 and "tasks" not in one.signal.captures and "task" not in one.signal.captures
+    )
 
 
 def silent_hosts(view: View, mute_by_host: dict[str | None, list[RankState]]) -> list[Candidate]:

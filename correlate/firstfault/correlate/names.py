@@ -68,7 +68,9 @@ class Names:
         self._rank_host: dict[tuple[int, int], str] = {}
         total: dict[int, Counter[str]] = defaultdict(Counter)
         for (rank, attempt), votes in rank_host.items():
-            won = _winner(votes)
+            # a log that many ranks share bears the name of one host; what lines say counts in every attempt
+            everywhere = rank_host.get((rank, -1), Counter()) if attempt != -1 else Counter()
+            won = _winner(votes + everywhere)
             if won:
                 self._rank_host[(rank, attempt)] = won
             total[rank].update(votes)

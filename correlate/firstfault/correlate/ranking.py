@@ -144,6 +144,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
     if known.ranks and other.rule == "io-stall" and not other.ranks and other.hosts and known.cls == other.cls:
         return set(other.hosts) <= set(known.hosts)
     same_host = bool(known.hosts) and known.hosts == other.hosts
+    if same_host and not other.ranks and other.rule == known.rule == "killed-by-signal":
+        return known.cls == other.cls
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
         return known.cls == other.cls and not _other_device(known, other)
     if same_host and not known.ranks and known.rule == "oom-kill":
@@ -345,6 +347,8 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
             return True
         if other.moment.surely_before(one.moment):
             return False
+    if one.moment is not None and other.moment is not None and one.hosts and other.hosts and one.hosts != other.hosts:
+        return None  # lines of several hosts stand in the order in which they arrived, which says less than their times
     shared = [(a, b) for a, _ in one.signals[:4] for b, _ in other.signals[:4] if a.source is b.source]
     if shared and all(a.line < b.line for a, b in shared):
         return True
@@ -355,7 +359,8 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
 
 def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
     """Order of two ranks' ends by when their launchers noticed them; both poll alike, so the delays cancel but for a
-    poll. A process that raised takes seconds to end.
+    poll. A process that raised takes seconds to end. A launcher first ends the others, and reports the one that failed
+    when they are gone.
     """
     moments = []
     for candidate in (one, other):
@@ -363,7 +368,7 @@ def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
             moment
             for end in view.exits
             if end.signal.attempt == view.attempt and end.signal.own_stamp and end.host in candidate.hosts
-            if not end.ranks or set(end.ranks) & set(candidate.ranks)
+            if end.killed or not end.ranks or set(end.ranks) & set(candidate.ranks)
             if (moment := view.times.of(end.signal)) is not None
         ]
         if not candidate.ranks or len(candidate.hosts) != 1 or not seen:
