@@ -333,11 +333,13 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
         for b, _ in other.signals[:4]:
             if a.source is b.source and a.rank == b.rank and a.line != b.line and a.rank is not None:
                 return a.line < b.line
+    # a log that several hosts share holds the stamps of several clocks
+    apart = _SECOND if one.hosts and other.hosts and one.hosts != other.hosts else 0
     for a, _ in one.signals[:4]:
         for b, _ in other.signals[:4]:
             if a.own_stamp and b.own_stamp:
                 gap = view.times.same_clock_gap(a, b)
-                if gap is not None and abs(gap) > max(a.res_ns, b.res_ns):
+                if gap is not None and abs(gap) > max(a.res_ns, b.res_ns) + apart:
                     return gap > 0
     noticed = _noticed_first(view, one, other)
     if noticed is not None:
@@ -347,7 +349,8 @@ def before(view: View, one: Candidate, other: Candidate) -> bool | None:
             return True
         if other.moment.surely_before(one.moment):
             return False
-    if one.moment is not None and other.moment is not None and one.hosts and other.hosts and one.hosts != other.hosts:
+    dated = all(any(signal.own_stamp for signal, _ in each.signals[:4]) and each.moment for each in (one, other))
+    if dated and one.hosts and other.hosts and one.hosts != other.hosts:
         return None  # lines of several hosts stand in the order in which they arrived, which says less than their times
     shared = [(a, b) for a, _ in one.signals[:4] for b, _ in other.signals[:4] if a.source is b.source]
     if shared and all(a.line < b.line for a, b in shared):
