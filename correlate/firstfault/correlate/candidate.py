@@ -39,6 +39,7 @@ BASE = {
     "stuck-in-completed": 3.2,
     "absent": 3.0,
     "straggler": 3.0,
+    "full-network": 3.0,
     "io-stall": 3.0,
     "own-abort": 3.0,
     "own-error": 2.8,

@@ -37,6 +37,7 @@ from firstfault.correlate.names import Names
 from firstfault.correlate.odd_values import place
 from firstfault.correlate.owners import owned
 from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
+from firstfault.correlate.saturation import blame_full_network
 from firstfault.correlate.states import build_states
 from firstfault.correlate.survival import step_times
 from firstfault.correlate.times import Times
@@ -73,15 +74,20 @@ class Correlation:
 
 
 def later_steps(con: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:
-    """For each error signal: how many distinct steps its log shows after it, by the same rank and by anybody."""
+    """For each error signal: how many distinct steps its log shows after it, by the same rank and by anybody.
+
+    Whoever printed an echo and went on had lost nobody; that others went on says less, since they are told later.
+    """
     rows = con.execute(
         """
         WITH errors AS (
-            SELECT signal_id, source_id, coalesce(last_line, line) AS line, rank FROM signal_rows
-            WHERE entry IS NOT NULL AND role IN ('initiating', 'ambiguous') AND NOT coalesce(weak, FALSE)
+            SELECT signal_id, source_id, coalesce(last_line, line) AS line, rank, role FROM signal_rows
+            WHERE entry IS NOT NULL AND role IN ('initiating', 'ambiguous', 'collateral')
+              AND NOT coalesce(weak, FALSE)
             QUALIFY row_number() OVER (PARTITION BY source_id, rank, entry ORDER BY line DESC) <= 200
         )
-        SELECT e.signal_id, count(DISTINCT p.step) FILTER (p.rank = e.rank), count(DISTINCT p.step)
+        SELECT e.signal_id, count(DISTINCT p.step) FILTER (p.rank = e.rank),
+               count(DISTINCT p.step) FILTER (e.role <> 'collateral')
         FROM errors e JOIN progress p ON p.source_id = e.source_id AND p.line > e.line
         GROUP BY e.signal_id ORDER BY e.signal_id
         """
@@ -159,6 +165,7 @@ def _attempt(
         slow_places,
     ):
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
+    blame_full_network(con, view, candidates)
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
         candidates.extend(megatron_reports(view))

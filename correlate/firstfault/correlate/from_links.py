@@ -32,6 +32,9 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         sure = [one for one in signals if one.role is Role.INITIATING]
         ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
         first = (sure or signals)[0]
+        cls = first.cls or "ib-link-failure"
+        if cls == "ib-link-failure" and _over_tcp(view):
+            cls = "nccl-socket-failure"
         # a port that goes down for a moment breaks no connection by itself
         felt = any(
             one.event is Event.PEER_LOSS and "closed by" not in one.text
@@ -45,7 +48,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         end = len(far) >= 2 and not ended
         yield Candidate(
             rule="link-fault",
-            cls=first.cls or "ib-link-failure",
+            cls=cls,
             entry=first.entry,
             component="network",
             ranks=ranks,
@@ -55,6 +58,13 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             moment=earliest(view, sure or signals),
             for_=[f"the connections of {len(far)} other hosts to it broke"] if end else [],
         )
+
+
+def _over_tcp(view: View) -> bool:
+    """Whether all connections that broke were sockets: then it is their adapter that failed, whatever its driver."""
+    lost = [one for state in view.states.values() for one in state.derived if one.event is Event.PEER_LOSS]
+    sockets = [one for one in lost if (one.entry or "").startswith(("nccl-socket", "gloo"))]
+    return bool(sockets) and not any((one.cls or "").startswith("ib-") for one in lost)
 
 
 def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal]]]:

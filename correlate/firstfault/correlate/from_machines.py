@@ -232,6 +232,36 @@ def _onset(moment: Moment | None, signal: Signal) -> Moment | None:
     return Moment(moment.ns - waited * 1_000_000_000, moment.bound_ns, moment.end_ns)
 
 
+_OF_A_DEVICE = frozenset({Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.HANG})
+
+
+def _sole_suspect(view: View, host: str | None) -> int | None:
+    """The one rank of a host that hung, fell silent or raised an error of its device, where the others of that host
+    lost or awaited somebody: whose device it was, that the driver's line does not say.
+    """
+    if host is None:
+        return None
+    states = [view.states[rank] for rank in view.names.ranks_of_host(host, view.attempt) if rank in view.states]
+    apart = [
+        state.rank
+        for state in states
+        if any(one.event in _OF_A_DEVICE for one in state.own)
+        or (state.logged and state.silent and not state.completed and not state.exits)
+    ]
+    rest = [state for state in states if state.rank not in apart]
+    return apart[0] if len(apart) == 1 and rest and all(state.derived for state in rest) else None
+
+
+def _all_of_host(view: View, host: str | None, signals: list[Signal]) -> tuple[int, ...]:
+    """All ranks of a host where its log holds the error once for each, and none of them lost or awaited anybody."""
+    ranks = view.names.ranks_of_host(host, view.attempt) if host else ()
+    states = [view.states[rank] for rank in ranks if rank in view.states]
+    printed = {(one.source.id, one.line) for one in signals if one.source.kind not in ("kernel", "status", "gpu-state")}
+    quiet = all(not state.derived and not state.completed for state in states)
+    elsewhere = len(view.states) > len(states)
+    return ranks if len(states) > 1 and len(printed) >= len(states) and quiet and elsewhere else ()
+
+
 def _from_device(view: View, host: str | None, device: str, signals: list[Signal]) -> Candidate:
     sure = [one for one in signals if one.role is Role.INITIATING]
     first = (sure or signals)[0]
@@ -240,7 +270,13 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
     telling = tuple(sorted({one.rank for one in signals if one.rank is not None}))
     if not device and len(telling) > 1:  # not one device: what all of them need
         ranks, how = telling, f"ranks {telling[0]} to {telling[-1]} themselves report it"
+    if not ranks and not device and (of_host := _all_of_host(view, host, signals)):
+        ranks, how = of_host, f"it is printed for each of the {len(of_host)} ranks of {host}, and all of them ended"
     base = BASE["device-fault"] if ranks else BASE["device-fault-unjoined"]
+    if not ranks and sure and (alone := _sole_suspect(view, host)) is not None:
+        rank, ranks = alone, (alone,)
+        how = f"rank {alone} is the only one of {host} that hung, fell silent or lost its device"
+        base = BASE["device-fault"] - 0.5
     if not sure:
         base -= 1.2
     candidate = Candidate(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
-from firstfault.correlate.states import RankState
+from firstfault.correlate.states import RankState, is_own_error
 
 _JOB_WIDE = (
     "slurm-state",
@@ -58,10 +58,26 @@ def proof(view: View) -> list[Signal]:
     ended = [signal for signal in found if (signal.fact or "").startswith(_OF_A_FRAMEWORK)]
     if ended and not any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt):
         return ended
+    if not view.states and (said := _by_all_logs(view, found)):
+        return said
     steps = {state.last_step for state in logged if state.last_step is not None}
     if by_all_ranks(view) and len(steps) <= 1 and len(logged) >= world:
         return [signal for state in logged for signal in state.completed[-1:]]
     return []
+
+
+def _by_all_logs(view: View, found: list[Signal]) -> list[Signal]:
+    """Of a job whose logs name no rank: the last words of each log that shows steps, if nothing fails behind them."""
+    last = {
+        one.source.id: max(other.line for other in view.timeline.progress if other.source is one.source)
+        for one in view.timeline.progress
+    }
+    ends = {one.source.id: one for one in found if one.line > last.get(one.source.id, one.line)}
+    failed = any(
+        is_own_error(signal) and signal.source.id in ends and signal.line > ends[signal.source.id].line
+        for signal in view.signals
+    )
+    return [ends[number] for number in sorted(ends)] if last and set(last) == set(ends) and not failed else []
 
 
 def by_all_ranks(view: View) -> bool:

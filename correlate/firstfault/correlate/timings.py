@@ -148,7 +148,7 @@ def stragglers(con: duckdb.DuckDBPyConnection, sources: dict[int, Source], attem
         for rank in sorted(slow):
             midway = (shown[rank] + median(others)) / 2
             source_id, line, _, text = next(one for one in ranks[rank] if one[2].get(name, 0.0) >= midway)
-            signal = _as_signal(sources[source_id], line, text, rank, attempt)
+            signal = line_as_signal(sources[source_id], line, text, rank, attempt)
             yield Slow(rank, attempt, name, shown[rank], median(others), (signal,))
 
 
@@ -168,7 +168,8 @@ def _waits_least(late: dict[int, dict[str, float]], rank: int, slow: set[int], w
     return own < 0.7 * median(others)
 
 
-def _as_signal(source: Source, line: int, text: str, rank: int, attempt: int) -> Signal:
+def line_as_signal(source: Source, line: int, text: str, rank: int | None, attempt: int) -> Signal:
+    """A line that no pattern holds as evidence."""
     return Signal(
         id=-1,
         source=source,
