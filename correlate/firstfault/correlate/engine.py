@@ -19,7 +19,7 @@ from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
 from firstfault.correlate.from_ends import reported_ends
-from firstfault.correlate.from_launchers import lost_stores, ownerless_errors
+from firstfault.correlate.from_launchers import lost_outside_store, lost_stores, ownerless_errors
 from firstfault.correlate.from_links import common_ends, link_faults
 from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
 from firstfault.correlate.from_platforms import authored_actions, lost_nodes, signalled_launchers
@@ -151,6 +151,7 @@ def _attempt(
         unlogged,
         ownerless_errors,
         lost_stores,
+        lost_outside_store,
     ):
         candidates.extend(place(view, one) for one in source(view))
     for outside in (

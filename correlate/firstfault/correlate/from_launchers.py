@@ -110,6 +110,52 @@ def lost_stores(view: View) -> Iterator[Candidate]:
         )
 
 
+def lost_outside_store(view: View) -> Iterator[Candidate]:
+    """The host of a store that carries no rank, which the ranks or launchers of every host lost, and which says itself
+    that it went down.
+
+    Without a word of its own it may as well have been cut off: then it is a suspicion.
+    """
+    carrying = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+    if any(state.own or state.timeouts for state in view.states.values()):
+        return
+    lost: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
+    for signal in view.signals:
+        peer = signal.captures.get("peer") or signal.captures.get("server")
+        if signal.event is not Event.STORE_LOST or signal.weak or not peer:
+            continue
+        server = view.names.host_of_address(peer) or view.names.canonical(peer)
+        host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
+        host = host or host_of_signal(view, signal)
+        if host and server not in carrying:
+            lost[server][host].append(signal)
+    for server, hosts in sorted(lost.items()):
+        if len(hosts) < 2 or not carrying <= set(hosts):
+            continue
+        own = [
+            one
+            for one in view.timeline.signals
+            if one.event is Event.NODE_LOST and not one.weak and host_of_signal(view, one) == server
+        ]
+        signals = [listed[0] for _, listed in sorted(hosts.items())]
+        yield Candidate(
+            rule="lost-store",
+            cls="store-lost",
+            entry=signals[0].entry,
+            component="launcher",
+            ranks=(),
+            hosts=(server,),
+            base=BASE["launcher-error"] if own else BASE["peer-common-end"],
+            signals=[
+                *((one, "the host of the store goes down") for one in own[:3]),
+                *((one, f"lost the store on {server}") for one in signals[:6]),
+            ],
+            moment=earliest(view, [*own, *signals]),
+            for_=[f"all {len(hosts)} hosts lost the store on {server}, which carries no rank"],
+            missing=f"the log of the store on {server} and its kernel log",
+        )
+
+
 def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
     """Errors of one log that stand close together: what one process prints of one failure."""
     episode: list[Signal] = []
