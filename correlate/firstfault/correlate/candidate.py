@@ -38,6 +38,7 @@ BASE = {
     "killed-by-signal": 3.2,
     "stuck-in-completed": 3.2,
     "absent": 3.0,
+    "odd-call-site": 3.0,
     "straggler": 3.0,
     "full-network": 3.0,
     "io-stall": 3.0,
@@ -81,6 +82,7 @@ class Candidate:
     score: float = 0.0
     explained_by: Candidate | None = None
     common: bool = False
+    outweighs_completion: bool = False
 
     def key(self) -> tuple[str, tuple[int, ...], tuple[str, ...], str]:
         """Stable order among equals."""

@@ -18,6 +18,7 @@ from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
+from firstfault.correlate.from_callsites import odd_call_sites
 from firstfault.correlate.from_ends import reported_ends
 from firstfault.correlate.from_launchers import lost_outside_store, lost_stores, ownerless_errors
 from firstfault.correlate.from_links import common_ends, link_faults
@@ -167,6 +168,8 @@ def _attempt(
     ):
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     blame_full_network(con, view, candidates)
+    if not any(one.base >= CONCLUSIVE for one in candidates):
+        candidates.extend(odd_call_sites(con, view))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
         candidates.extend(megatron_reports(view))
@@ -174,6 +177,8 @@ def _attempt(
     done = proof(view)
     ranked = rank(view, candidates)
     healthy = done if done and outlives(view, done) else []
+    if ranked.best is not None and ranked.best.outweighs_completion:
+        healthy = []
     return AttemptResult(number, view, ranked, healthy)
 
 

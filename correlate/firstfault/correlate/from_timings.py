@@ -19,6 +19,7 @@ from firstfault.correlate.window import Window
 _THROUGHPUT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(?:TF)?/(\d{1,7})\b")
 _NAMED = re.compile(r"\brank=(\d{1,7})\b")
 _REPORTS = 2
+_TWICE = 2.0
 
 
 def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[Candidate]:
@@ -45,6 +46,8 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
             base=BASE["straggler"] + 0.4,
             signals=[(signal, f"its own {name} takes {one.own_s:.3g} s") for one in slow[:4] for signal in one.signals],
             for_=[f"{name} takes {worst.own_s:.3g} s on {where} and {worst.others_s:.3g} s on the others, who wait"],
+            # also a run that ends well has failed its owner where a rank takes twice the time while the others wait
+            outweighs_completion=all(one.waits_shown and one.own_s >= _TWICE * one.others_s for one in slow),
         )
         return
 

@@ -47,6 +47,7 @@ class Slow:
     own_s: float
     others_s: float
     signals: tuple[Signal, ...]
+    waits_shown: bool = False
 
 
 def read_timings(con: duckdb.DuckDBPyConnection) -> dict[int, dict[int, list[Timed]]]:
@@ -149,7 +150,7 @@ def stragglers(con: duckdb.DuckDBPyConnection, sources: dict[int, Source], attem
             midway = (shown[rank] + median(others)) / 2
             source_id, line, _, text = next(one for one in ranks[rank] if one[2].get(name, 0.0) >= midway)
             signal = line_as_signal(sources[source_id], line, text, rank, attempt)
-            yield Slow(rank, attempt, name, shown[rank], median(others), (signal,))
+            yield Slow(rank, attempt, name, shown[rank], median(others), (signal,), bool(waits))
 
 
 def _late(lines: list[Timed], names: set[str]) -> dict[str, float]:

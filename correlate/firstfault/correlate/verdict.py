@@ -226,6 +226,8 @@ def confidence(result: AttemptResult, best: Candidate | None, verdict: Verdict) 
     ceiling = 0.92 if best.rule not in STRUCTURAL else 0.88
     if best.rule in ("own-error-ambiguous", "device-fault") and best.base < 3.2:
         ceiling = 0.8
+    if best.rule == "odd-operation" and best.base < 3.2:
+        ceiling = 0.8
     if best.entry == "process-abort" or (best.rule == "killed-by-signal" and (not best.ranks or best.entry is None)):
         ceiling = 0.75  # what ended it, or which process of the host it was, nobody says
     return round(min(ceiling, result.ranked.probabilities[0]), 2)
