@@ -296,7 +296,7 @@ def _end_by_last_error(state: RankState) -> None:
 
     The lines behind it in such a log are from before: its two streams are copied one after the other.
     """
-    if state.own or state.derived or not state.survived:
+    if state.own or state.derived or not state.survived or not all(map(is_own_error, state.survived)):
         return
     failed = any(one.code not in (None, 0) and not one.killed for one in state.exits)
     shared = all(signal.source.kind != "rank" for signal in state.survived)
@@ -307,6 +307,8 @@ def _end_by_last_error(state: RankState) -> None:
 
 
 def _take_error(state: RankState, signal: Signal, survived: bool, echoed: dict[tuple[int, int], int]) -> None:
+    if survived and is_echo(signal) and any(one.killed or one.code not in (None, 0) for one in state.exits):
+        survived = False  # in a log whose streams are copied one after the other, older lines stand behind it
     if survived:
         state.survived.append(signal)
         return

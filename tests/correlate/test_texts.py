@@ -1,0 +1,135 @@
+"""Small jobs as text, through the whole public path: what only the lines themselves show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstfault.correlate.engine import diagnose
+from firstfault.ingest import ingest
+from firstfault.report.document import document
+
+RANKS = range(4)
+
+
+def answer(folder: Path, files: dict[str, list[str]]) -> dict[str, Any]:
+    """The document for some logs."""
+    for name, lines in files.items():
+        path = folder / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ingest([folder / "logs"], folder / "timeline.duckdb")
+    return document(diagnose(folder / "timeline.duckdb"))
+
+
+def steps(rank: int, count: int = 6, tail: str = "") -> list[str]:
+    """Lines of progress, two seconds each, behind a logger's name."""
+    return [
+        f"2026-05-04 10:00:{2 * n:02d},1{rank}0 INFO trainer: rank {rank} step {n} loss 2.{n}{tail}"
+        for n in range(1, count + 1)
+    ]
+
+
+def gloo_error(rank: int, called_from: int, what: str) -> list[str]:
+    """A traceback of a gloo collective that was called from a line of the program."""
+    text = [
+        "Traceback (most recent call last):",
+        '  File "/opt/app/train.py", line 90, in <module>',
+        "    main()",
+        f'  File "/opt/app/train.py", line {called_from}, in main',
+        "    dist.all_reduce(x)",
+        '  File "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 3252, in all_reduce',
+        "    work.wait()",
+        f"RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] {what}",
+    ]
+    return [f"[rank{rank}]: {line}" for line in text]
+
+
+TIMED_OUT = "Timed out waiting 20000ms for recv operation to complete"
+
+
+def called(*lines: int) -> dict[str, list[str]]:
+    """One log for each rank, all of which wait to the limit in collectives of these lines of the program."""
+    return {f"rank{rank}.log": steps(rank) + gloo_error(rank, lines[rank], TIMED_OUT) for rank in RANKS}
+
+
+def test_the_rank_that_called_its_collective_from_another_line_is_the_odd_one(tmp_path: Path) -> None:
+    found = answer(tmp_path, called(46, 46, 42, 46))
+    assert (found["verdict"], found["failure"]["class"]) == ("identified", "collective-desync")
+    assert found["initiating"]["ranks"] == [2]
+    assert found["confidence"] <= 0.8
+
+
+@pytest.mark.parametrize("lines", [(46, 46, 46, 46), (46, 42, 46, 42), (41, 42, 43, 44)])
+def test_no_rank_is_the_odd_one_where_all_or_none_agree(tmp_path: Path, lines: tuple[int, ...]) -> None:
+    assert answer(tmp_path, called(*lines))["verdict"] == "undetermined"
+
+
+def watchdog(rank: int) -> list[str]:
+    """All that a rank prints that waited ten minutes in the only group."""
+    place = f"[rank{rank}]:[E504 10:10:14.{rank}00000000 ProcessGroupNCCL.cpp"
+    work = "WorkNCCL(SeqNum=7, OpType=_ALLGATHER_BASE, NumelIn=9305063424, NumelOut=37220253696, Timeout(ms)=600000)"
+    return [
+        f"{place}:632] [Rank {rank}] Watchdog caught collective operation timeout: {work} ran for 600011 milliseconds "
+        "before timing out.",
+        f"{place}:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog at work sequence id: "
+        "7 PG status: last enqueued work: 7, last completed work: 6",
+    ]
+
+
+def interfaces(*used: float) -> list[str]:
+    """What `sar -n DEV` prints of one interface."""
+    head = "IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil"
+    rows = [
+        f"10:{minute:02d}:01  enp5s0  81398.10  81249.40 114978.84 114962.24      0.00      0.00      0.20    {one}"
+        for minute, one in enumerate(used, 1)
+    ]
+    return ["Linux 5.15.0-89-generic (ws1) \t05/04/2026 \t_x86_64_\t(64 CPU)", "", f"10:00:01        {head}", *rows]
+
+
+FULL = (0.0, 94.1, 94.1, 94.2, 94.1, 0.1)
+IDLE = (0.0, 94.1, 94.1, 94.2, 0.1, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(FULL, "identified"), (IDLE, "undetermined")])
+def test_a_link_that_was_full_to_the_end_shows_that_all_were_only_slow(
+    tmp_path: Path, used: tuple[float, ...], verdict: str
+) -> None:
+    logs = {f"rank{rank}.log": steps(rank) + watchdog(rank) for rank in RANKS}
+    found = answer(tmp_path, {**logs, "sar-ws1.txt": interfaces(*used)})
+    assert found["verdict"] == verdict
+    if verdict == "identified":
+        assert (found["failure"]["class"], found["initiating"]["ranks"]) == ("collective-slow", [])
+
+
+@pytest.mark.parametrize(("compute", "verdict"), [(0.4, "identified"), (0.11, "no-failure")])
+def test_a_rank_that_takes_twice_the_time_is_told_also_where_the_run_completed(
+    tmp_path: Path, compute: float, verdict: str
+) -> None:
+    logs = {}
+    for rank in RANKS:
+        own, wait = (compute, 0.01) if rank == 1 else (0.1, round(max(0.01, compute - 0.1), 3))
+        lines = steps(rank, 20, f" compute={own}s wait={wait}s")
+        logs[f"rank{rank}.log"] = [*lines, "2026-05-04 10:01:00,000 INFO trainer: training finished"]
+    found = answer(tmp_path, logs)
+    assert found["verdict"] == verdict
+    if verdict == "identified":
+        assert (found["failure"]["class"], found["initiating"]["ranks"]) == ("straggler", [1])
+
+
+def test_logs_that_name_no_rank_and_all_end_well_are_a_run_that_completed(tmp_path: Path) -> None:
+    lines = [
+        "I0504 10:06:12.005021 139122 train.py:210] step: 3950, loss: 1.3992",
+        "I0504 10:08:10.980813 139122 main.py:140] Training complete at step 4000",
+    ]
+    assert answer(tmp_path, {f"worker-{n}.log": lines for n in range(2)})["verdict"] == "no-failure"
+
+
+def test_one_of_several_logs_that_does_not_end_well_leaves_it_open(tmp_path: Path) -> None:
+    lines = [
+        "I0504 10:06:12.005021 139122 train.py:210] step: 3950, loss: 1.3992",
+        "I0504 10:08:10.980813 139122 main.py:140] Training complete at step 4000",
+    ]
+    assert answer(tmp_path, {"worker-0.log": lines, "worker-1.log": lines[:1]})["verdict"] == "undetermined"
