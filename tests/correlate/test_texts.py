@@ -133,3 +133,33 @@ def test_one_of_several_logs_that_does_not_end_well_leaves_it_open(tmp_path: Pat
         "I0504 10:08:10.980813 139122 main.py:140] Training complete at step 4000",
     ]
     assert answer(tmp_path, {"worker-0.log": lines, "worker-1.log": lines[:1]})["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(("leap", "verdict"), [("Not synchronised", "undetermined"), ("Normal", "identified")])
+def test_a_clock_that_follows_no_server_orders_nothing(tmp_path: Path, leap: str, verdict: str) -> None:
+    """Two ranks of two hosts raise within a minute by their own clocks, which nothing else links."""
+    files: dict[str, list[str]] = {}
+    for host, rank, second in (("oat", 0, 50), ("rye", 1, 10)):
+        files[f"{host}.log"] = [
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/opt/app/train.py", line 7, in <module>',
+            f"[rank{rank}]: {'ValueError: wrong shape' if rank else 'IndexError: list index out of range'}",
+            f"E0504 10:01:{second:02d}.000000 90 torch/distributed/elastic/multiprocessing/api.py:874] failed "
+            f"(exitcode: 1) local_rank: 0 (pid: 9{rank}) of binary: /usr/bin/python3",
+            "Root Cause (first observed failure):",
+            "[0]:",
+            f"  time      : 2026-05-04_10:01:{second:02d}",
+            f"  host      : {host}",
+            f"  rank      : {rank} (local_rank: 0)",
+            f"  exitcode  : 1 (pid: 9{rank})",
+            "  error_file: <N/A>",
+        ]
+        files[f"{host}-chronyc.txt"] = [
+            "Reference ID    : 0A000004 (ntp.lab)",
+            "System time     : 0.000012000 seconds slow of NTP time",
+            f"Leap status     : {leap if host == 'rye' else 'Normal'}",
+        ]
+    found = answer(tmp_path, files)
+    assert found["verdict"] == verdict
+    if verdict == "identified":
+        assert found["initiating"]["ranks"] == [1]

@@ -44,11 +44,17 @@ def observations(timeline: Timeline, zones: Zones) -> list[Observation]:
     # a stated offset holds about when the job ended: any common moment near the logs keeps drift and bounds honest
     spans = [end for name, (_, end) in timeline.clock_spans.items() if name.startswith("wall:")]
     around = max(spans, default=0)
+    # what follows no server states an offset of nothing to nothing
+    free = {
+        one.source.clock
+        for one in timeline.facts(Event.CLOCK)
+        if one.fact == "clock-not-synchronized" or one.captures.get("state") == "unsynchronised"
+    }
     for signal in timeline.signals:
         clock = signal.source.clock
         if clock is None:
             continue
-        if signal.event is Event.CLOCK and "offset_s" in signal.captures:
+        if signal.event is Event.CLOCK and "offset_s" in signal.captures and clock not in free:
             offset = _stated_offset(signal)
             if offset is not None:
                 event = f"ntp {clock}"
