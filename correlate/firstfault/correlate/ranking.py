@@ -411,8 +411,9 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True
     if cause.rule in AMBIGUOUS:
-        placed = bool(cause.ranks) and not effect.ranks
-        return effect.rule in AMBIGUOUS and placed and cause.base >= effect.base + 0.4
+        placed = bool(cause.ranks) and not effect.ranks and cause.base >= effect.base + 0.4
+        alike = cause.rule == effect.rule == "own-error-ambiguous" and bool(cause.ranks) and bool(effect.ranks)
+        return effect.rule in AMBIGUOUS and (placed or (alike and order is True and cause.base >= effect.base))
     if order is True:
         unplaced = cause.rule == "own-error" and not cause.ranks and not cause.common
         return cause.base >= effect.base - (0.0 if unplaced else 1.5)
