@@ -33,7 +33,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         ranks = tuple(sorted({one.rank for one in signals if one.rank is not None}))
         first = (sure or signals)[0]
         cls = first.cls or "ib-link-failure"
-        if cls == "ib-link-failure" and _over_tcp(view):
+        if cls == "ib-link-failure" and not (first.entry or "").startswith("ib-") and _over_tcp(view):
             cls = "nccl-socket-failure"
         # a port that goes down for a moment breaks no connection by itself
         felt = any(

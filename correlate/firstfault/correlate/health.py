@@ -58,8 +58,8 @@ def proof(view: View) -> list[Signal]:
     ended = [signal for signal in found if (signal.fact or "").startswith(_OF_A_FRAMEWORK)]
     if ended and not any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt):
         return ended
-    if not view.states and (said := _by_all_logs(view, found)):
-        return said
+    if not view.states and (last := _by_all_logs(view, found)):
+        return last
     steps = {state.last_step for state in logged if state.last_step is not None}
     if by_all_ranks(view) and len(steps) <= 1 and len(logged) >= world:
         return [signal for state in logged for signal in state.completed[-1:]]
