@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
-from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
 _REACH = frozenset(
@@ -69,8 +69,33 @@ def own_errors(view: View) -> Iterator[Candidate]:
         if state.own:
             signal = root_error(state.own)
             kinds[error_kind(signal)].append((state, signal))
+    _unite_told(kinds)
     for _, found in sorted(kinds.items()):
         yield _from_errors(view, _terminal(found))
+
+
+_TOLD = "dcp-exception"
+"""torch raises it on every rank of a distributed checkpoint, and lists the ranks whose own part failed
+(distributed/checkpoint/api.py).
+"""
+
+
+def _unite_told(kinds: dict[tuple[str, str, str], list[tuple[RankState, Signal]]]) -> None:
+    """Who raises what failed on other ranks only follows; the listed ranks failed alike where one of them says how."""
+    told = next((kind for kind in sorted(kinds) if kind[1] == _TOLD), None)
+    if told is None:
+        return
+    every = [signal for found in kinds.values() for state, _ in found for signal in state.own if signal.entry == _TOLD]
+    named = {rank for signal in every for rank in parse_ranks(signal.captures.get("ranks", ""))}
+    if not named:
+        return
+    listed = [(state, signal) for state, signal in kinds[told] if state.rank in named]
+    reasons = [kind for kind, found in kinds.items() if kind != told and {state.rank for state, _ in found} & named]
+    if len(reasons) == 1:
+        kinds[reasons[0]].extend(listed)
+        del kinds[told]
+    elif listed:
+        kinds[told] = listed
 
 
 def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Signal]]:
