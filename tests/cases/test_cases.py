@@ -18,11 +18,9 @@ from firstfault.report.document import document
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
 ACCUSED = {
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
-    "two-hosts-two-sigkills-no-kernel-log": "clocks that agree within two seconds are trusted further",
 }
 MISSED = {
     "megatron-rerun-suspicious-gpu-two-jobs": "a second job that repeats a suspicion does not settle the first one's",
-    "fsdp-sync-module-states-over-one-gigabit": "port counters are not read",
     "firewalld-rejects-bootstrap": "a firewall that starts is no event of a host",
     "oomd-session-scope-gloo-mpi-12": "a service manager's kill of a whole session is not tied to its ranks",
     "tpu-v5p-launch-id-worker2-other-libtpu": "versions of other runtimes are not compared",
@@ -38,9 +36,6 @@ MISSED = {
     "cpu-steal-slow-dataloader-rank-7": "timings in words of its own",
     "desync-report-lagging-rank-in-merged-log": "a desync report among the lines of other ranks",
     "detectron-unspecified-launch-failure-gpu3": "a host that only the name of a folder tells",
-    "ens-driver-reset-socket-peers": "the peer that all lost, behind errors of their own",
-    "external-store-host-rebooted-agents-heartbeat": "a store outside the job",
-    "fsdp-10gbe-first-allgather-1800s": "port counters are not read",
     "horovod-stall-missing-rank-10": "the host of a rank, by the order of slots",
     "lab4-sentencepiece-missing-img-old": "two trees of one folder, without a line that tells them apart",
     "lab4-third-host-vanishes": "a host that vanishes while its peers print no time",
