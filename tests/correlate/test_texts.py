@@ -164,3 +164,54 @@ def test_a_clock_that_follows_no_server_orders_nothing(tmp_path: Path, leap: str
     assert found["verdict"] == verdict
     if verdict == "identified":
         assert found["initiating"]["ranks"] == [1]
+
+
+def started(rank: int, host: str) -> str:
+    """NCCL's line about a rank that starts on a host."""
+    return (
+        f"{host}:70{rank}:70{rank} [{rank % 2}] NCCL INFO ncclCommInitRank comm 0x55{rank} rank {rank} nranks 6 "
+        f"cudaDev {rank % 2} nvmlDev {rank % 2} busId {rank % 2 + 1}000 commId 0x7f3a9912abcd0011 - Init START"
+    )
+
+
+def test_the_root_of_the_bootstrap_is_no_culprit_for_counting(tmp_path: Path) -> None:
+    """Rank 2 checks in twice."""
+    refused = "fir:700:712 [0] bootstrap.cc:351 NCCL WARN Bootstrap Root : rank 2 of 6 ranks has already checked in"
+    closed = "misc/socket.cc:57 NCCL WARN socketProgress: Connection closed by remote peer fir<50000>"
+    found = answer(
+        tmp_path,
+        {
+            "fir.log": [started(0, "fir"), started(1, "fir"), refused],
+            "elm.log": [started(2, "elm"), started(3, "elm"), f"elm:702:713 [0] {closed}"],
+            "oak.log": [started(2, "oak"), started(3, "oak"), f"oak:702:713 [0] {closed}"],
+        },
+    )
+    assert found["initiating"]["ranks"] == []
+    assert "fir" not in found["initiating"]["hosts"]
+
+
+def checkpoint_error(rank: int, failed: str, reason: str = "") -> list[str]:
+    """What torch raises on every rank of a distributed checkpoint, with the reason of one rank where it prints it."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/app/train.py", line 90, in <module>',
+        "    main()",
+        f"torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([{failed}])",
+    ]
+    if reason:
+        lines += ["Traceback (most recent call last): (RANK 2)", '  File "/opt/app/save.py", line 9, in write', reason]
+    return [f"[rank{rank}]: {line}" for line in lines]
+
+
+QUOTA = "OSError: [Errno 122] Disk quota exceeded: '/ckpt/step_6/__2_0.distcp'"
+
+
+@pytest.mark.parametrize(("failed", "ranks"), [("2", [2]), ("0, 1, 2, 3", [])])
+def test_those_failed_in_a_checkpoint_whom_torch_lists(tmp_path: Path, failed: str, ranks: list[int]) -> None:
+    logs = {
+        f"rank{rank}.log": steps(rank) + checkpoint_error(rank, failed, QUOTA if rank == 2 else "") for rank in RANKS
+    }
+    found = answer(tmp_path, logs)
+    assert found["verdict"] == "identified"
+    assert found["failure"]["class"] in ("disk-full", "checkpoint-save-failed")
+    assert found["initiating"]["ranks"] == ranks

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from firstfault.correlate.candidate import Candidate, View
-from firstfault.correlate.model import Signal
+from firstfault.correlate.model import Signal, parse_ranks
 
 _COMPARED = {
     "nccl-version-mismatch": ("version-nccl", "version-net-plugin"),
@@ -91,6 +91,28 @@ def odd_settings(view: View) -> tuple[str, str, list[Signal]] | None:
     return None
 
 
+_TWICE = "nccl-bootstrap-duplicate"
+
+
+def _started_twice(view: View, candidate: Candidate) -> Candidate:
+    """Put the word of NCCL's bootstrap root about a rank that came twice on the hosts that both carry it."""
+    doubled = {rank for signal, _ in candidate.signals for rank in parse_ranks(signal.captures.get("comm_ranks", ""))}
+    hosts = {
+        view.names.canonical(one.host)
+        for one in view.timeline.identities
+        if one.host and one.rank in doubled and one.attempt in (None, view.attempt)
+    }
+    candidate.ranks, candidate.scope_ranks = (), candidate.ranks
+    candidate.component, candidate.common = "launcher", False
+    candidate.hosts = tuple(sorted(hosts)) if len(hosts) > 1 else ()
+    candidate.for_[:] = [
+        f"rank {rank} was started twice, on {' and '.join(candidate.hosts)}" for rank in sorted(doubled)
+    ]
+    if not candidate.hosts:
+        candidate.for_[:] = ["the rank that prints it only counted who came"]
+    return candidate
+
+
 def place(view: View, candidate: Candidate) -> Candidate:
     """Put a mismatch that all ranks raise on those whose value is the odd one."""
     if candidate.cls == "rendezvous-timeout" and not candidate.hosts and (odd := odd_settings(view)) is not None:
@@ -102,6 +124,8 @@ def place(view: View, candidate: Candidate) -> Candidate:
         candidate.signals[:0] = [(signal, why) for signal in lines]
         candidate.for_[:] = [why]
         return candidate
+    if candidate.entry == _TWICE:
+        return _started_twice(view, candidate)
     for fact in _COMPARED.get(candidate.cls, ()):
         versions = odd_ranks(view, fact)
         if not versions or (candidate.ranks and not set(candidate.ranks) - set(versions)):
