@@ -77,10 +77,16 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             if own and pod is not None and pod not in own:
                 continue  # a list of events holds the pods of other jobs, too
             of_a_host = signal.source.host is not None and signal.source.kind not in ("scheduler", "events", "job")
+            node = signal.captures.get("node")
+            of_a_host = of_a_host or (node is not None and bool(view.names.ranks_of_host(node, view.attempt)))
             placed = pod or signal.cls == "pod-evicted" or (signal.cls == "preempted" and of_a_host)
             place = host_of_signal(view, signal) if placed else None
             actions[(signal.cls or "cancelled-by-user", place)].append(signal)
     _place_notices(view, actions)
+    for cls, host in sorted(actions, key=str):
+        # who takes a machine evicts its pods
+        if cls == "preempted" and host is not None and ("pod-evicted", host) in actions:
+            actions[cls, host].extend(actions.pop(("pod-evicted", host)))
     for (cls, host), signals in sorted(actions.items(), key=lambda item: (item[0][0], item[0][1] or "")):
         ranks = view.names.ranks_of_host(host, view.attempt) if host else ()
         if host and len(ranks) == len(view.states):

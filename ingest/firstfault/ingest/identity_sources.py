@@ -117,6 +117,7 @@ class SourceHosts:
         self._lone = _lone_names(seen)
         self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
+        self._like_brothers()
 
     def of(self, source_id: int) -> str | None:
         """The host of a source, None where its lines differ or nothing says it."""
@@ -187,6 +188,23 @@ class SourceHosts:
         if pod is not None and host is not None and pod != host:
             self.aliases.append(Alias(pod, host, s, 1, "path"))
         return host
+
+    def _like_brothers(self) -> None:
+        """`gpt-g042.log` beside `gpt-g041.log`, which is of the known host g041, is of g042."""
+        fronts: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for s in self._seen.order if self.guessed else ():
+            path = self._seen.sources[s].path
+            for candidate in self._seen.claims[s].hosts:
+                known = self._seen.names.of_candidate(candidate)
+                if known and known != candidate and candidate.endswith(known):
+                    fronts[(place_of(path, candidate), candidate.removesuffix(known))].add(shape_of(known))
+        for s, guess in sorted(self.guessed.items()):
+            place = place_of(self._seen.sources[s].path, guess)
+            for (where, front), shapes in sorted(fronts.items()):
+                rest = guess.removeprefix(front)
+                if where == place and rest != guess and shape_of(rest) in shapes:
+                    self.guessed[s] = self._host[s] = rest
+                    break
 
     def _remote_only(self, s: int, host: str) -> bool:
         """Whether an address is named for processes of another node only: Ray leaves the driver's own node out."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firstfault.catalog.model import Event
+from firstfault.ingest.dumps.linear import compiled
 from firstfault.ingest.dumps.rows import TEXT_LIMIT, DumpSignal
 from firstfault.ingest.dumps.text import Stamp
 
@@ -66,11 +67,20 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 
 
+TAKEN = compiled(
+    r"(?i)\binstance/preempted: ?TRUE|\bspot (?:instance |vm )?(?:interruption|termination|reclaim)"
+    r"|\b(?:interrupted|reclaimed|terminated)/spot\b"
+)
+"""What the reporters of clouds say about a node that is taken, whatever reason they call it by."""
+
+
 def event_signal(
     line: int, reason: str, kind: str, name: str, message: str, stamp: Stamp | None, count: str = ""
 ) -> DumpSignal | None:
     """An event, a state of a pod or of a node as a signal; None where it says nothing about a failure or an end."""
     meaning = MEANINGS.get(reason)
+    if kind.lower() in ("node", "no") and TAKEN.search(message):
+        meaning = MEANINGS["Preempted"]
     if meaning is None:
         return None
     if reason == "Evict" and ("preempt" in message or "reclaim" in message):
