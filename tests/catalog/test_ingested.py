@@ -63,3 +63,15 @@ def test_every_example_is_found_in_a_log(write: Write, catalog: Catalog, tmp_pat
         if entry not in found[entry, at] and entry not in KEPT_ELSEWHERE
     ]
     assert missed == []
+
+
+def test_no_entry_speaks_for_a_line_that_quotes_an_error(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    quoted = (Path(__file__).parent / "healthy" / "quoted.log").read_text(encoding="utf-8")
+    headed = "".join(f"2026-05-12 10:11:03,114 - train - INFO - {line}\n" for line in quoted.splitlines())
+    (logs / "rank0.log").write_text(headed + "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    ingest([logs], tmp_path / "timeline.duckdb")
+    with duckdb.connect(str(tmp_path / "timeline.duckdb"), read_only=True) as con:
+        found = con.execute("SELECT DISTINCT line FROM signals WHERE entry IS NOT NULL").fetchall()
+    assert found == [(len(quoted.splitlines()) + 1,)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.matcher import Matcher
+from firstfault.catalog.quoting import is_quoting
 from firstfault.catalog.model import FALLBACK_ENTRIES, Entry, Event, Example, Fact, Role
 from firstfault.catalog.problem import Reporter
 
@@ -156,7 +157,7 @@ def check_healthy(catalog: Catalog, matcher: Matcher, healthy: Mapping[str, Sequ
         if fact.event in _PEACEFUL:
             places += [(f"the example of the fact {fact.id}", one.line) for one in fact.match]
     for place, line in places:
-        for number, _ in matcher.matches(line):
+        for number, _ in () if is_quoting(line) else matcher.matches(line):
             pattern = matcher.patterns[number]
             if pattern.role in (Role.INITIATING, Role.AMBIGUOUS) and not pattern.weak:
                 entry = catalog.entries[pattern.id]

@@ -15,6 +15,7 @@ import polars as pl
 from firstfault.catalog.columns import for_polars
 from firstfault.catalog.matcher import Matcher
 from firstfault.catalog.model import Event
+from firstfault.catalog.quoting import quoting
 from firstfault.ingest.extract.rows import TEXT_LIMIT, Own, SignalRow
 from firstfault.ingest.formats import Formats
 from firstfault.ingest.frame import piece
@@ -59,6 +60,7 @@ class Patterns:
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
         self.progress = np.array([pattern.event is Event.PROGRESS for pattern in matcher.patterns], dtype=bool)
+        self.entry = np.array([pattern.kind == "entry" for pattern in matcher.patterns], dtype=bool)
 
 
 def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patterns) -> Hits:
@@ -76,7 +78,7 @@ def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patte
     first, again, last = _chosen(rows << _NUMBER_BITS | numbers, stepping, texts.split)
     texts.read(np.concatenate([first, last]))
     progress = _progress(texts, last, numbers, matcher)
-    held = _confirmed(texts, first, again, numbers, matcher)
+    held = _reported(_confirmed(texts, first, again, numbers, matcher), patterns.entry[numbers])
     beyond = _beyond(lines, rows[held.hits], numbers[held.hits])
     storm = held.hits[beyond]
     folded = pl.DataFrame({"row": rows[storm], "pattern": numbers[storm]}, schema=FOLDED).sort("row", "pattern")
@@ -169,6 +171,14 @@ def _confirmed(texts: _Texts, first: Rows, again: Rows, numbers: Numbers, matche
     hits = np.concatenate([held.hits, more.hits[once]])
     order = np.argsort(hits)
     return _Held(hits[order], pl.concat([held.messages, more.messages.gather(once)]).gather(order))
+
+
+def _reported(held: _Held, entry: Marks) -> _Held:
+    """Without what lines only quote: no entry speaks for those."""
+    quoted = entry[held.hits]
+    if quoted.any():
+        quoted[quoted] = quoting(held.messages.filter(pl.Series(quoted)))
+    return held.where(~quoted)
 
 
 def _held(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Held:
