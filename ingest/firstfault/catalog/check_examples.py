@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.matcher import Matcher
-from firstfault.catalog.quoting import is_quoting
 from firstfault.catalog.model import FALLBACK_ENTRIES, Entry, Event, Example, Fact, Role
 from firstfault.catalog.problem import Reporter
+from firstfault.catalog.quoting import is_quoting
 
 _PEACEFUL = frozenset((Event.IDENTITY, Event.PROGRESS, Event.COMPLETION, Event.CHECKPOINT, Event.START, Event.SYNC))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -185,8 +186,12 @@ def _held(texts: _Texts, hits: Rows, numbers: Numbers, matcher: Matcher) -> _Hel
     """Those of the hits whose texts hold the whole pattern."""
     messages = texts.of(hits)
     good = np.zeros(len(hits), dtype=np.bool_)
-    for number, mine in _by_pattern(numbers[hits]):
-        good[mine] = matcher.exact(number).holds(messages.gather(mine))
+    parts = list(_by_pattern(numbers[hits]))
+    if parts:
+        together = messages.gather(np.concatenate([mine for _, mine in parts]))
+        starts = accumulate((len(mine) for _, mine in parts), initial=0)
+        for (number, mine), start in zip(parts, starts, strict=False):
+            good[mine] = matcher.exact(number).holds(together.slice(start, len(mine)))
     return _Held(hits, messages).where(good)
 
 
