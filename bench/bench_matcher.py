@@ -11,6 +11,7 @@ Numbers and headers are varied. Lines are confirmed as they stand, pattern by pa
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import re
 import statistics
@@ -26,8 +27,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 for portion in ("ingest", "correlate", "report"):
     sys.path.insert(0, str(ROOT / portion))
-
-import itertools
 
 import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
