@@ -26,10 +26,10 @@ _COMMON = 0.001
 _HIT = 6000.0
 """What it costs to look at a hit in every line, in units of one more text to search for."""
 
-_WAY = 3.0
+_WAY = 1.0
 """What it costs in that unit to look beside a text."""
 
-_SHORT = {3: 60.0, 4: 20.0, 5: 12.0, 6: 8.0, 7: 4.0}
+_SHORT = {3: 20.0, 4: 10.0, 5: 6.0, 6: 4.0, 7: 3.0}
 """What a short text costs in that unit."""
 
 
