@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from firstfault.ingest import times
@@ -18,6 +20,9 @@ from firstfault.ingest.assemble import Job
 from firstfault.ingest.part import PIECE, Part, Rows
 from firstfault.ingest.stages import stage
 from firstfault.ingest.tables import PROGRESS, Folded
+
+Keys = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.intp]
 
 LINE_ROWS: dict[str, Any] = {
     "source_id": pl.Int32, "line": pl.Int64, "byte_offset": pl.Int64, "byte_length": pl.Int64, "stamp_ns": pl.Int64,
@@ -39,6 +44,7 @@ TOLD: dict[str, Any] = PROGRESS | {f"line_{name}": PLACES[name] for name in _OF_
 _KEY = ["source_id", "line"]
 _KEPT_LEVELS = ["WARN", "ERROR", "FATAL"]
 _MANY = 1 << 16
+_LINE_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ class LineTable:
 
     def progress(self) -> Iterator[pl.DataFrame]:
         """The rows of `TOLD`, once the lines have streamed."""
-        yield self._with_lines(self._known.progress, self.places, how="left")
+        places = self.places
+        lines = places.select(_KEY).hstack(_named(places))
+        yield self._known.progress.join(lines, on=_KEY, how="left").select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
         yield from self._progress.frames(0)
 
     def _placed(self, rows: Rows, base: int) -> pl.DataFrame | None:
@@ -99,27 +107,28 @@ class LineTable:
 
     @stage("lines")
     def _completed(self, frame: pl.DataFrame, entries: pl.DataFrame, progress: pl.DataFrame | None) -> pl.DataFrame:
-        placed = place(frame, self._job).sort(_KEY)
+        placed = place(frame, self._job)
+        keys = _keys(placed)
+        if (keys[1:] < keys[:-1]).any():
+            placed, keys = placed.sort(_KEY), np.sort(keys)
         timed = times.neighbours(
             times.complete(placed, self._job.contexts, self._last), self._carry, self._job.contexts
         )
         if len(self._waiting):
             self._wait(timed)
         full = times.within_attempts(self._job.identity.fill(timed))
-        wanted, records, joined = (
-            _within(table, full) for table in (self._known.wanted, self._known.records, self._known.joined)
-        )
-        places = full.join(wanted, on=_KEY, how="semi").select(list(PLACES)).cast(pl.Schema(PLACES))
+        _, wanted = _found(_within(self._known.wanted, full), keys)
+        places = full.select(list(PLACES))[wanted].cast(pl.Schema(PLACES))
         last = pl.col("next_ns").is_null()
         self._places.append(places.filter(~last))
         self._waiting = pl.concat([self._waiting, places.filter(last)])
         if progress is not None:
-            self._steps(_within(progress, full), full)
-        out = full.join(_within(entries, full), on=_KEY, how="left", maintain_order="left")
-        out = out.join(records, on=_KEY, how="left", maintain_order="left")
-        if len(joined):
-            out = out.join(joined, on=_KEY, how="left", maintain_order="left")
-            out = out.with_columns(message=pl.coalesce("whole", "message"))
+            self._steps(_within(progress, full), full, keys)
+        out = full.hstack(_beside(_within(entries, full), keys)).hstack(
+            _beside(_within(self._known.records, full), keys)
+        )
+        if len(joined := _within(self._known.joined, full)):
+            out = out.hstack(_beside(joined, keys)).with_columns(message=pl.coalesce("whole", "message"))
         if not self._keep_text:
             telling = pl.col("level").is_in(_KEPT_LEVELS).fill_null(False)
             last = pl.struct("source_id", "rank", "attempt").is_last_distinct()  # what somebody said last is shown
@@ -127,20 +136,16 @@ class LineTable:
             out = out.with_columns(pl.when(kept).then(pl.col("message")).alias("message"))
         return out.select(list(LINE_ROWS)).cast(pl.Schema(LINE_ROWS))
 
-    def _steps(self, progress: pl.DataFrame, lines: pl.DataFrame) -> None:
+    def _steps(self, progress: pl.DataFrame, lines: pl.DataFrame, keys: Keys) -> None:
         """Keep the progress that these lines show."""
-        own = progress.filter(~pl.col("source_id").is_in(self._silent))
-        own = own.with_columns(pl.lit(None, pl.Int64).alias("stamp_ns"))
-        self._progress.waiting.append(self._with_lines(own, lines, how="inner"))
+        shown, at = _found(progress, keys)
+        told = progress[shown].with_columns(pl.lit(None, pl.Int64).alias("stamp_ns")).hstack(_named(lines[at]))
+        own = told.filter(~pl.col("source_id").is_in(self._silent)).select(list(TOLD)).cast(pl.Schema(TOLD))
+        self._progress.waiting.append(own)
         self._rows += len(own)
         if self._spill is not None and self._rows >= _MANY:
             self._progress.write(self._spill / "told")
             self._rows = 0
-
-    @staticmethod
-    def _with_lines(progress: pl.DataFrame, lines: pl.DataFrame, how: Literal["left", "inner"]) -> pl.DataFrame:
-        own = lines.select(*_KEY, *(pl.col(name).alias(f"line_{name}") for name in _OF_LINE))
-        return progress.join(own, on=_KEY, how=how).select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
 
     def _wait(self, frame: pl.DataFrame) -> None:
         """Lines of earlier parts that wait for the next stamp of their source get it from this part."""
@@ -154,6 +159,36 @@ class LineTable:
             self._places.append(late.with_columns(next_ns=pl.col("_late")).drop("_late"))
 
 
+def _keys(frame: pl.DataFrame) -> Keys:
+    """Source and line of each row as one number."""
+    source = frame["source_id"].to_numpy().astype(np.int64)
+    keys: Keys = (source << _LINE_BITS) | frame["line"].to_numpy().astype(np.int64)
+    return keys
+
+
+def _found(table: pl.DataFrame, keys: Keys) -> tuple[Positions, Positions]:
+    """The rows of a table by source and line that are among sorted lines, and for each the row of its line."""
+    own = _keys(table)
+    at = np.searchsorted(keys, own)
+    there = np.flatnonzero(keys[np.minimum(at, len(keys) - 1)] == own)
+    return there, at[there]
+
+
+def _beside(table: pl.DataFrame, keys: Keys) -> pl.DataFrame:
+    """The columns of a table that has one row for some of the lines, for all of them."""
+    columns = table.drop(_KEY)
+    rows, at = _found(table, keys)
+    place = np.full(len(keys), -1, dtype=np.int64)
+    place[at] = rows
+    index = pl.Series(place).set(pl.Series(place < 0), None)
+    return columns.select(pl.all().gather(index))
+
+
+def _named(lines: pl.DataFrame) -> pl.DataFrame:
+    """What progress takes over of its lines."""
+    return lines.select(pl.col(name).alias(f"line_{name}") for name in _OF_LINE)
+
+
 def _within(table: pl.DataFrame, part: pl.DataFrame) -> pl.DataFrame:
     """The rows of a table by source and line, in this order, that can concern a part."""
     first, last = part["source_id"][0], part["source_id"][-1]
@@ -164,5 +199,11 @@ def _within(table: pl.DataFrame, part: pl.DataFrame) -> pl.DataFrame:
 
 def place(frame: pl.DataFrame, job: Job) -> pl.DataFrame:
     """A frame whose `source` is a number of a part, with the number of the source and the line counted from its top."""
-    joined = frame.join(job.places, left_on="source", right_on="number", how="inner", maintain_order="left")
-    return joined.with_columns(pl.col("line") + pl.col("before")).rename({"id": "source_id"}).drop("before", "source")
+    numbers = job.places["number"].to_numpy()
+    ids, before = (np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int64) for _ in range(2))
+    ids[numbers], before[numbers] = job.places["id"].to_numpy(), job.places["before"].to_numpy()
+    source = frame["source"].to_numpy()
+    return frame.drop("source").with_columns(
+        pl.Series("line", frame["line"].to_numpy() + before[source], dtype=pl.Int64),
+        pl.Series("source_id", ids[source].astype(np.int32), dtype=pl.Int32),
+    )
