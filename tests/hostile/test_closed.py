@@ -33,19 +33,20 @@ class Call:
         return os.system, (f"touch {self.mark}",)
 
 
-@pytest.mark.parametrize("protocol", range(6))
-@pytest.mark.parametrize("name", ["nccl_trace_rank_0", "rank0.pkl", "state.pt", "error.json", "rank0.log"])
-def test_a_pickle_in_the_logs_calls_nothing(tmp_path: Path, name: str, protocol: int) -> None:
+def test_a_pickle_in_the_logs_calls_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "called"
     entry = {"collective_seq_id": 1, "profiling_name": "nccl:all_reduce", "state": "started", "time_created_ns": 1}
     dump = {"pg_config": {}, "pg_status": {}, "entries": [entry], "version": Call(mark), "rank": 0}
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / name).write_bytes(pickle.dumps(dump, protocol))
+    for protocol in range(6):
+        folder = tmp_path / "logs" / f"node-{protocol}"
+        folder.mkdir(parents=True)
+        for name in ("nccl_trace_rank_0", "rank0.pkl", "state.pt", "error.json", "rank0.log"):
+            (folder / name).write_bytes(pickle.dumps(dump, protocol))
     (tmp_path / "logs" / "rank1.log").write_text("step 1\n", encoding="utf-8")
     ingest([tmp_path / "logs"], tmp_path / "t.duckdb", IngestOptions(workers=1))
     diagnose(tmp_path / "t.duckdb")
     assert not mark.exists()
-    pickle.loads(pickle.dumps(dump, protocol))
+    pickle.loads(pickle.dumps(dump))
     assert mark.exists(), "it would have"
 
 
@@ -64,11 +65,11 @@ def test_no_socket_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for arguments in (
         ["diagnose", tmp_path / "logs", "--output", tmp_path / "out"],
         ["sql", tmp_path / "out" / "timeline.duckdb", "SELECT 1"],
-        ["explain", "CUDA error 719"],
+        ["explain", "CUDA out of memory. Tried to allocate 2.00 GiB"],
         ["report", tmp_path / "out" / "timeline.duckdb", "--format", "html"],
     ):
         done = CliRunner().invoke(app, [str(one) for one in arguments])
-        assert done.exit_code == 0, done.exception
+        assert done.exit_code == 0, (arguments, done.output, done.stderr)
 
 
 @pytest.mark.skipif(not Path("/usr/bin/unshare").exists(), reason="needs unshare")
@@ -88,9 +89,8 @@ def test_secrets_are_masked_in_every_form(process: Process, tmp_path: Path, form
     (tmp_path / "logs").mkdir()
     lines = [f"2025-05-12 10:00:0{at},000 - train - INFO - step {at} loss 2.0" for at in range(3)]
     for one in SECRETS:
-        lines.append(
-            f"[rank0]: RuntimeError: login failed: key {one} password={one} https://user:{one}@example.invalid/"
-        )
+        bare = one if one != SECRETS[-1] else "none"  # a word that only its name tells to be a password
+        lines.append(f"[rank0]: RuntimeError: login failed: {bare} password={one} https://user:{one}@example.invalid/")
     (tmp_path / "logs" / "rank0.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
     said = process("diagnose", tmp_path / "logs", "--format", form, "--context", "20").stdout
     assert "login failed" in said

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 import tarfile
 import zipfile
@@ -64,17 +65,25 @@ def open_found(found: Found, bounds: Bounds, problems: list[Problem]) -> Iterato
         yield from _open(Plain(sys.stdin.buffer, STDIN), found.path, 0, bounds, problems, 0, alone=True)
         return
     try:
-        file = open(found.file, "rb", buffering=0)  # noqa: SIM115 - closed below
+        file = open(found.file, "rb", buffering=0, opener=None if found.alone else _at_once)  # noqa: SIM115 - closed below
     except OSError as error:
         problems.append(Problem(found.path, "unreadable", Severity.ERROR, error.strerror or str(error)))
         return
     with file:
+        if not found.alone and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            problems.append(Problem(found.path, "not-a-file", Severity.DATA_LOSS, "no file any more when it was read"))
+            return
         if (hole := hole_of(file, bounds)) is not None:
             problems.append(Problem(found.path, "bomb", Severity.DATA_LOSS, hole))
             return
         yield from _open(
             Plain(file, found.path), found.path, found.mtime_ns, bounds, problems, 0, alone=found.alone, file=file
         )
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting: what was a file when it was found may be a pipe by now."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def hole_of(file: IO[bytes], bounds: Bounds) -> str | None:
@@ -180,6 +189,9 @@ def _zip(
             )
             return
         file = io.BytesIO(content)
+    if _directory(file) > bounds.directory:
+        problems.append(Problem(path, "bomb", Severity.DATA_LOSS, "more members than any job has; not opened"))
+        return
     try:
         with zipfile.ZipFile(file) as archive:
             total = 0
@@ -216,6 +228,18 @@ def _zip(
                     )
     except BROKEN as error:
         problems.append(Problem(path, "truncated-archive", Severity.DATA_LOSS, f"the archive breaks off: {error}"))
+
+
+def _directory(file: IO[bytes]) -> int:
+    """Bytes that the list of members of a zip says to have: all of it is read at once."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - (1 << 16) - 22, 0))
+    tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    said = int.from_bytes(tail[at + 12 : at + 16], "little") if at >= 0 else 0
+    if said == 0xFFFFFFFF and (large := tail.rfind(b"PK\x06\x06")) >= 0:
+        said = int.from_bytes(tail[large + 40 : large + 48], "little")
+    return min(said, size)
 
 
 def _zip_time(member: zipfile.ZipInfo) -> int:

@@ -34,7 +34,9 @@ class Bounds:
     """Bytes of a file that a dump reader or a nested archive may hold in memory."""
     archive_depth: int = 3
     """Archives inside archives."""
-    archive_members: int = 1_000_000
+    archive_members: int = 100_000
+    directory: int = 16 << 20
+    """Bytes of the list of members of a zip."""
     archive_bytes: int = 1 << 40
     ratio: int = 2000
     """Decompressed bytes for each compressed byte, once more than 64 MB came out."""
