@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypedDict
 
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
@@ -14,8 +16,6 @@ from firstfault.mcp.asking import Rows
 from firstfault.mcp.jobs import Job, Jobs
 from firstfault.mcp.roots import Refused
 from firstfault.mcp.untrusted import NOTE, cut, fenced, prose
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 

@@ -121,11 +121,11 @@ def lines(database: Path, path: str, line: int, before: int, after: int) -> tupl
         raise Refused(f"{error}; `diagnose` the logs again") from error
     total, stored = row or (0, True)
     if not rows:
-        raise Refused(f"{source}: it has {total:,} lines, none of them from {first} to {last}")
+        raise Refused(f"{shown(source)}: it has {total:,} lines, none of them from {first} to {last}", quotes=True)
     hide = LineMasker()
     whole = [(*one[:-1], None if one[-1] is None else hide(one[-1])) for one in rows]
     made = bounded(names, whole, 0, _LINE)
-    notes = [f"{source} has {total:,} lines"]
+    notes = [f"this log has {total:,} lines"]
     if made.notes:
         notes.append(f"lines from {made.rows[-1][0] + 1} on are left out: ask for fewer, or further on")
     if not stored and any(one[-1] is None for one in rows):

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
+from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
 from firstfault.followup.compare import compare
@@ -17,7 +18,6 @@ from firstfault.mcp.roots import Refused
 from firstfault.mcp.untrusted import ANSWER, prose, shown
 from firstfault.report.document import document
 from firstfault.report.text import to_text
-from mcp.server.mcpserver import Context, MCPServer
 
 
 def add_job_tools(server: MCPServer[Jobs], settings: Settings) -> None:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anyio import CancelScope
+
 from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.ingest import IngestOptions
 from firstfault.ingest.saved import from_plain
@@ -153,7 +155,8 @@ class Jobs:
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            await asyncio.shield(process.wait())
+            with CancelScope(shield=True):
+                await process.wait()
 
     async def close(self) -> None:
         """Give back the places of all timelines."""

@@ -10,6 +10,9 @@ from collections.abc import AsyncIterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError
+
 from firstfault.mcp import asking
 from firstfault.mcp.answered import jobs_of
 from firstfault.mcp.job_tools import add_job_tools
@@ -18,8 +21,6 @@ from firstfault.mcp.roots import Refused
 from firstfault.mcp.timeline_tools import Explain, add_catalog_tools, add_timeline_tools
 from firstfault.mcp.untrusted import ANSWER, NOTE, prose, shown
 from firstfault.report.markdown import to_markdown
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError
 
 INSTRUCTIONS = f"""\
 firstfault names what failed first in a multi-GPU, multi-node job, from the logs it left behind.

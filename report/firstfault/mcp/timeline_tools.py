@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from anyio.to_thread import run_sync
+from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
 from firstfault.mcp import asking
@@ -17,7 +18,6 @@ from firstfault.mcp.answered import READ_ONLY, JobId, Result, answered, in_words
 from firstfault.mcp.jobs import Jobs, Settings
 from firstfault.mcp.roots import Refused
 from firstfault.mcp.untrusted import prose, shown
-from mcp.server.mcpserver import Context, MCPServer
 
 Explain = Callable[[str, Sequence[Path]], str]
 """Gives the page of the catalog for a text, with folders of entries of one's own."""
@@ -99,12 +99,13 @@ def add_catalog_tools(server: MCPServer[Jobs], settings: Settings, explain_text:
 
 
 async def _stoppable(asked: asking.Asked) -> asking.Rows:
-    """The answer to a query, which is stopped where the request is cancelled."""
+    """The answer to a query, which is stopped, and has ended, where the request is cancelled."""
     task = asyncio.ensure_future(asyncio.to_thread(asked.answer))
     try:
         return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        asked.stop()
-        with contextlib.suppress(Refused, asyncio.CancelledError):
-            await task
-        raise
+    finally:
+        with CancelScope(shield=True):
+            while not task.done():
+                asked.stop()  # again, since it does nothing to a query that is about to begin
+                await asyncio.wait([task], timeout=0.2)
+            task.exception()
