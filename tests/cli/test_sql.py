@@ -165,7 +165,8 @@ def test_a_wrong_form_is_wrong_usage(cli: Cli, timeline: Path) -> None:
 @pytest.mark.parametrize(("option", "stored"), [("--keep-text", True), ("--leave-text", False)])
 def test_texts_that_were_left_in_the_logs_are_said_to_be(cli: Cli, tmp_path: Path, option: str, stored: bool) -> None:
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "a.log").write_text("2026-05-04 10:00:00,000 - root - INFO - ordinary\n")
+    line = "2026-05-04 10:00:00,000 - root - INFO - "
+    (tmp_path / "logs" / "a.log").write_text(f"{line}ordinary\n{line}the last one of a log is always kept\n")
     cli("ingest", tmp_path / "logs", "--db", tmp_path / "a.duckdb", option)
     asked = cli("sql", tmp_path / "a.duckdb", "SELECT message FROM lines", "--format", "csv")
     assert ("ordinary" in asked.stdout) is stored
