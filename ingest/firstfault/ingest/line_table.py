@@ -121,7 +121,7 @@ class LineTable:
         places = full.select(list(PLACES))[wanted].cast(pl.Schema(PLACES))
         last = pl.col("next_ns").is_null()
         self._places.append(places.filter(~last))
-        self._waiting = pl.concat([self._waiting, places.filter(last)])
+        self._waiting = pl.concat([self._waiting, places.filter(last)], rechunk=True)
         if progress is not None:
             self._steps(_within(progress, full), full, keys)
         out = full.hstack(_beside(_within(entries, full), keys)).hstack(
