@@ -4,6 +4,8 @@ deaths at once.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .timeline_builder import Job
@@ -141,3 +143,12 @@ def test_a_death_without_a_name_of_ranks_that_all_lost_their_peers_accuses_nobod
     job.launcher("b").kill(2, 3, at=9.3)
     unnamed(job, "b", -11, at=9.5)
     assert job.accused() is None
+
+
+def test_a_later_kill_on_another_host_is_told_beside_the_first(tmp_path: Path) -> None:
+    job = running(a=2, b=2)
+    job.launcher("a").kill(0, at=9).exit(1, -9, at=9.4)
+    job.launcher("b").kill(2, at=69).exit(3, -9, at=69.4)
+    found = job.diagnose(tmp_path)
+    assert found.initiating.ranks == (1,)
+    assert [(one.failure.cls, one.initiating.ranks) for one in found.also] == [("process-killed", (3,))]

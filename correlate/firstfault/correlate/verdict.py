@@ -342,17 +342,21 @@ def _first_to_complain(view: View, best: Candidate) -> tuple[str, str] | None:
     return where, f"its error of {at} is the first with a time ({path}:{line}), but it only {fate_words(state)}"
 
 
-_INDEPENDENT = frozenset({"oom-kill", "device-fault", "link-fault", "node-lost"})
+_INDEPENDENT = frozenset({"oom-kill", "device-fault", "link-fault", "node-lost", "killed-by-signal"})
 
 
 def also_failed(view: View, result: AttemptResult, best: Candidate | None, catalog: Catalog) -> tuple[AlsoFailed, ...]:
-    """Later failures that a machine reports by itself: they did not have to follow from the root."""
+    """Later failures that a machine reports by itself, and later kills: they did not have to follow from the root."""
     if best is None:
         return ()
     later = [
         one
         for one in (*result.ranked.explained, *result.ranked.open[1:])
-        if one.rule in _INDEPENDENT and one.cls != best.cls and not set(one.ranks) & set(best.ranks) and one.base >= 2.0
+        if one.rule in _INDEPENDENT
+        and one.base >= 2.0
+        and not set(one.ranks) & set(best.ranks)
+        # the same on another host is another failure, on the same host most likely the same one
+        and (one.cls != best.cls or (one.hosts and not set(one.hosts) & set(best.hosts)))
     ]
     return tuple(AlsoFailed(failure_of(one, catalog), place_of(view, one), cite(view, one)[:3]) for one in later[:4])
 
