@@ -12,7 +12,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal
 from firstfault.correlate.from_ranks import earliest, error_kind, root_error
 from firstfault.correlate.model import Signal
-from firstfault.correlate.states import is_echo, is_own_error, is_plain_echo
+from firstfault.correlate.states import echo_lines_of, is_own_error, is_plain_echo
 
 _LAUNCHER_CLASSES = frozenset(
     {
@@ -31,7 +31,7 @@ _AGAIN = 3
 def ownerless_errors(view: View) -> Iterator[Candidate]:
     """Errors whose rank nothing tells, by kind."""
     loose: list[Signal] = []
-    echo_lines = {(signal.source.id, signal.line) for signal in view.signals if is_echo(signal)}
+    echo_lines = echo_lines_of(view.signals)
     for signal in view.signals:
         if is_plain_echo(signal, echo_lines):
             continue

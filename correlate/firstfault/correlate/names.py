@@ -84,6 +84,11 @@ class Names:
         self.world = self._world(worlds)
         if self.world:
             self.ranks = {rank for rank in self.ranks if rank < self.world}
+        elif self.ranks:
+            # global ranks have no gaps: who is missing among them is a rank that printed nothing
+            gaps = set(range(max(self.ranks))) - self.ranks if max(self.ranks) < 2 * len(self.ranks) else set()
+            if len(gaps) <= max(1, len(self.ranks) // 4):
+                self.ranks |= gaps
         only = self._only_host()
         if only:
             for rank in self.ranks:
@@ -124,10 +129,9 @@ class Names:
         known = set(self._rank_host.values())
         if len(known) == 1 and self.world is not None and len(self.ranks) <= 16:
             return next(iter(known))
-        if not known:
-            candidates = {self.canonical(host) for host in self._lines}
-            if len(candidates) == 1:
-                return next(iter(candidates))
+        candidates = {self.canonical(host) for host in self._lines}
+        if len(candidates) == 1 and known <= candidates:
+            return next(iter(candidates))
         return None
 
     def _place_missing(self) -> None:

@@ -158,6 +158,23 @@ def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
     return fallback and is_own_error(signal) and (signal.source.id, signal.line) in echo_lines
 
 
+def echo_lines_of(signals: tuple[Signal, ...] | list[Signal]) -> set[tuple[int, int]]:
+    """Source and line of each echo, and of a `RuntimeError` whose message goes on with the echo in the next two lines:
+    run-times of accelerators put what they waited for behind what they were doing.
+    """
+    lines = {(signal.source.id, signal.line) for signal in signals if is_echo(signal)}
+    waits = {
+        (signal.source.id, signal.rank, signal.line)
+        for signal in signals
+        if is_echo(signal) and signal.event in (Event.COLL_TIMEOUT, Event.PEER_LOSS) and not signal.own_stamp
+    }
+    for signal in signals:
+        behind = {(signal.source.id, signal.rank, signal.last_line + more) for more in (1, 2)}
+        if signal.captures.get("exception", "").endswith("RuntimeError") and behind & waits:
+            lines.add((signal.source.id, signal.line))
+    return lines
+
+
 def build_states(
     timeline: Timeline,
     names: Names,
@@ -190,7 +207,7 @@ def build_states(
                 if number in states:
                     states[number].exits.append(one)
     survival = Survival(timeline, times, attempt, later_steps)
-    echo_lines = {(signal.source.id, signal.line) for signal in timeline.signals if is_echo(signal)}
+    echo_lines = echo_lines_of(timeline.signals)
     echoed: dict[tuple[int, int], int] = {}
     for signal in timeline.signals:
         rank = signal.rank
