@@ -215,3 +215,23 @@ def test_those_failed_in_a_checkpoint_whom_torch_lists(tmp_path: Path, failed: s
     assert found["verdict"] == "identified"
     assert found["failure"]["class"] in ("disk-full", "checkpoint-save-failed")
     assert found["initiating"]["ranks"] == ranks
+
+
+def test_a_gap_among_the_ranks_is_a_rank_whose_log_is_missing(tmp_path: Path) -> None:
+    """Ranks 0, 1 and 3 wait in the same collective; nothing says how many ranks there are."""
+    found = answer(tmp_path, {f"rank{rank}.log": steps(rank) + watchdog(rank) for rank in (0, 1, 3)})
+    assert found["verdict"] == "undetermined"
+    assert found["job"]["ranks"] == 4
+    assert next(one["ranks"] for one in found["hypotheses"]) == [2]
+
+
+def test_an_error_that_goes_on_with_what_it_waited_for_is_an_echo(tmp_path: Path) -> None:
+    """Ascend's run-time prints what it was doing, and behind it that the others did not send."""
+    lines = [
+        "RuntimeError: InnerRunOpApi:OpParamMaker.cpp:281 OPS function error: HcclAllreduce, error code is 6",
+        "[ERROR] 2025-04-08-18:07:20 (PID:1200, Device:0, RankID:8) ERR01100 OPS call acl api failed.",
+        "EI0006: [PID: 1200] 2025-04-08-18:07:20.223.701 Getting socket times out. Reason: Remote Rank did not send "
+        "the data in time. Please check the reason for the rank being stuck",
+    ]
+    logs = {f"rank{rank}.log": steps(rank) + [f"[rank{rank}]: {line}" for line in lines] for rank in (0, 1)}
+    assert answer(tmp_path, logs)["verdict"] == "undetermined"

@@ -184,7 +184,7 @@ def unlogged(view: View) -> Iterator[Candidate]:
     """Ranks of which no line was read, where the others wait."""
     waiting = any(one.waiters for one in view.collectives) or any(state.derived for state in view.states.values())
     world = view.names.world or 0
-    missing = sorted(set(range(world)) - {state.rank for state in view.logged()})
+    missing = sorted({*range(world), *view.states} - {state.rank for state in view.logged()})
     if waiting and missing:
         candidate = absentees(view, "unlogged", tuple(missing), BASE["unlogged"])
         candidate.missing = (
