@@ -20,16 +20,13 @@ ACCUSED = {
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
 }
 MISSED = {
-    "megatron-rerun-suspicious-gpu-two-jobs": "a second job that repeats a suspicion does not settle the first one's",
     "firewalld-rejects-bootstrap": "a firewall that starts is no event of a host",
     "oomd-session-scope-gloo-mpi-12": "a service manager's kill of a whole session is not tied to its ranks",
     "tpu-v5p-launch-id-worker2-other-libtpu": "versions of other runtimes are not compared",
-    "megatron-rerun-machine-second-node-innocent": "the device that an earlier attempt used",
     "gke-spot-node-reclaimed-jobset": "a sentence below a table is not read",
     "lab3-metric-size-mismatch-r2": "which of two calls of different sizes is the odd one",
     "lab3-port-29500-held": "a host that only the name of a file tells",
     "lab3-slow-compute-r1": "a straggler in a run that completed",
-    "megatron-spiky-loss-second-rerun-other-node": "the device that an earlier attempt used",
     "vit-pod-ephemeral-limit-profiler-traces": "ranks that only their progress lines name",
     "weights-gather-over-ethernet-outgrows-timeout": "that everybody still made progress",
     "wenet-uio-shard-ends-early": "ranks that stand at the end of their lines",

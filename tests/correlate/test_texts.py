@@ -235,3 +235,42 @@ def test_an_error_that_goes_on_with_what_it_waited_for_is_an_echo(tmp_path: Path
     ]
     logs = {f"rank{rank}.log": steps(rank) + [f"[rank{rank}]: {line}" for line in lines] for rank in (0, 1)}
     assert answer(tmp_path, logs)["verdict"] == "undetermined"
+
+
+def rerun(host: str, job: str, *words: str) -> dict[str, list[str]]:
+    """The log of rank 1 in one of two runs of a job, with what Megatron's rerun machine says in it."""
+    place = f"Rank 1, node {host}, device 1, iteration #900: "
+    lines = [
+        f"WARNING:megatron.core.rerun_state_machine:{word.replace('PLACE', place)}"
+        for word in ("Result validation enabled", *words)
+    ]
+    return {f"{job}/rank1.log": [f"rank 1 on {host}", *lines]}
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict", "ranks"),
+    [
+        ("is not reproducible on a different GPU, therefore was likely incorrect (2.0 != 11.8)", "identified", [1]),
+        ("is reproducible on a different GPU, therefore it was likely correct (11.8 = 11.8)", None, []),
+    ],
+)
+def test_the_device_of_the_first_run_is_wrong_where_a_second_one_differs(
+    tmp_path: Path, second: str, verdict: str | None, ranks: list[int]
+) -> None:
+    found = answer(
+        tmp_path,
+        {
+            **rerun(
+                "hx-05",
+                "job1",
+                "Unexpected result 11.8 on rank 1 at iteration #900 invocation #9 (message='Spiky loss')",
+                "PLACEFirst rerun: unexpected result is reproducible within the tolerance (11.8 = 11.8). Need to rerun "
+                "on a different GPU to verify correctness",
+            ),
+            **rerun("hx-07", "job2", f"Second rerun: unexpected result {second}", "PLACEPossible persistent error!!"),
+        },
+    )
+    corrupt = found["failure"]["class"] == "silent-data-corruption"
+    assert corrupt == (verdict == "identified")
+    if corrupt:
+        assert (found["initiating"]["ranks"], found["initiating"]["hosts"]) == (ranks, ["hx-05"])

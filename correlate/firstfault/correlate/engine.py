@@ -25,6 +25,7 @@ from firstfault.correlate.from_links import common_ends, link_faults
 from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
 from firstfault.correlate.from_platforms import authored_actions, lost_nodes, signalled_launchers
 from firstfault.correlate.from_ranks import own_errors
+from firstfault.correlate.from_reruns import wrong_results
 from firstfault.correlate.from_silence import mute_ranks
 from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage
@@ -138,6 +139,7 @@ def _attempt(
     candidates: list[Candidate] = []
     for source in (
         own_errors,
+        wrong_results,
         reported_ends,
         absent_by_counters,
         odd_operations,
