@@ -133,6 +133,10 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
             if "exitcode" in signal.captures:
                 continue  # the second line of a block, read with its first
             code = code if code is not None else codes.get((signal.source.id, signal.line))
+        elif signal.entry == _TERMINATION:
+            if "rank" not in signal.captures:
+                continue  # read with the line that names the rank
+            code = code if code is not None else codes.get((signal.source.id, signal.line))
         killed = signal.event is Event.AGENT_KILL
         if code is None and not killed and not abrupt:
             continue
@@ -159,6 +163,7 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
 
 
 _BLOCK = "mpi-proc-aborted"
+_TERMINATION = "mpich-bad-termination"
 _SUDDENLY_GONE = "ray-worker-crashed"
 
 
@@ -166,8 +171,9 @@ def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:
     """Exit codes that mpirun prints in the line behind the one that names the rank, by the place of that line."""
     found = {}
     for signal in signals:
-        if signal.entry == _BLOCK and (code := signal.number("exitcode")) is not None:
-            for before in (1, 2):
+        if signal.entry in (_BLOCK, _TERMINATION) and "rank" not in signal.captures:
+            code = exit_code(signal)
+            for before in (1, 2) if code is not None else ():
                 found[signal.source.id, signal.line - before] = code
     return found
 

@@ -58,8 +58,14 @@ class HostNames:
     """Every name of a host that the lines or the statements use, and how names are joined."""
 
     def __init__(
-        self, spoken: Mapping[str, int], statements: Sequence[Statement], candidates: Iterable[str] = ()
+        self,
+        spoken: Mapping[str, int],
+        statements: Sequence[Statement],
+        candidates: Iterable[str] = (),
+        mentioned: Iterable[str] = (),
     ) -> None:
+        """`mentioned` are hosts that lines are about, whoever wrote those."""
+        self._mentioned = {short_host(name) for name in mentioned if usable(name) and not is_address(name)}
         self._general: dict[str, set[int]] = defaultdict(set)
         for candidate in candidates:
             if match := GENERAL.match(candidate):
@@ -88,7 +94,7 @@ class HostNames:
 
     def known(self) -> list[str]:
         """Names that lines use, in order."""
-        return sorted(self.lines)
+        return sorted({*self.lines, *self._mentioned})
 
     def short(self, name: str | None) -> str | None:
         """The name to use for a host: short, and a name instead of an address where one is known."""
@@ -119,7 +125,7 @@ class HostNames:
         """The known host with this very name, or behind a word that only says that a host follows."""
         for name in _without_word(candidate):
             short = short_host(name)
-            if short in self.lines or short in self._listed:
+            if short in self.lines or short in self._listed or short in self._mentioned:
                 return short
         return None
 
@@ -136,7 +142,7 @@ class HostNames:
     def _by_number(self, candidate: str) -> str | None:
         """The host with the number of a general name (`host3`) in one numbered family (`jax-h0`, `jax-h3`, ...)."""
         general = GENERAL.match(candidate)
-        family = [match for name in self.known() if (match := NUMBERED.match(name))]
+        family = [match for name in sorted(self.lines) if (match := NUMBERED.match(name))]
         if general is None or not family or len({match["stem"] for match in family}) > 1:
             return None
         if not {int(match["number"]) for match in family} <= self._general[general["word"]]:

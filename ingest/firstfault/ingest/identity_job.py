@@ -73,7 +73,9 @@ class Job:
         counts: dict[str, int] = {}
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
-        names = HostNames(counts, statements, (name for one in claims.values() for name in one.hosts))
+        names = HostNames(
+            counts, statements, (name for one in claims.values() for name in one.hosts), _mentioned(spoken)
+        )
         statements = [
             replace(
                 one,
@@ -306,6 +308,16 @@ class Job:
                     "identity-conflict", "notice", f"rank {key} is placed on several hosts: {', '.join(values)}"
                 ),
             )
+
+
+def _mentioned(spoken: Sequence[Spoken]) -> set[str]:
+    """Hosts that schedulers and launchers speak of."""
+    found: set[str] = set()
+    for row in spoken:
+        if row.event in ("node-lost", "exit", "sched-action", "agent-kill", "agent-report"):
+            found.update(host_list((row.captures or {}).get("hosts", "")[:4096]))
+            found.add((row.captures or {}).get("host", ""))
+    return {name for name in found if name and any(letter.isdigit() for letter in name)}
 
 
 def _attempt_at(one: Statement, claimed: int | None, cuts: Sequence[Boundary]) -> int | None:

@@ -31,16 +31,17 @@ def pairs_of(text: str) -> dict[str, int | str]:
     """What is named with a value, by the names of captures; the first value of a name counts."""
     found: dict[str, int | str] = {}
     for match in _PAIR.finditer(text):
-        name = _KEYS[re.sub(r"[_ ]", "", match[1].lower())]
-        for key, value in _values(name, match["value"].rstrip(".:,-"), match["mark"].isspace()):
+        word = re.sub(r"[_ ]", "", match[1].lower())
+        name, text = _KEYS[word], match["value"].rstrip(".:,-")
+        for key, value in _values(name, text, match["mark"].isspace(), named=word.startswith("host")):
             found.setdefault(key, value)
     return found
 
 
-def _values(name: str, text: str, bare: bool) -> Iterator[tuple[str, int | str]]:
+def _values(name: str, text: str, bare: bool, *, named: bool = False) -> Iterator[tuple[str, int | str]]:
     if name == "host":
-        if _NO_HOST.fullmatch(text):
-            return
+        if _NO_HOST.fullmatch(text) and not (named and "-" in text):
+            return  # a host may be called npu-43, where the line calls it a host
         if _HOST.fullmatch(text) and not text.isdigit() and (not bare or any(letter.isdigit() for letter in text)):
             yield name, text
         return

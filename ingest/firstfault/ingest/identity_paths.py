@@ -117,7 +117,7 @@ SUBJECT = frozenset({
     "logs", "ls", "lscpu", "lsmod", "lsof", "lspci", "main", "mem", "memory", "messages", "mmfs", "mount", "mounts",
     "mpirun", "mpstat", "nccl", "net", "nfs", "nohup", "npu", "ntp", "ntpd", "ntpq", "numactl", "nv", "nvidia",
     "nvlink", "nvme", "nvsm", "opensm", "out", "output", "perfquery", "previous", "process", "ps", "pyspy", "quota",
-    "rank", "ranks", "ras", "raylet", "report", "resume", "rocm", "rocminfo", "run", "sacct", "sar", "scheduler",
+    "rank", "rdzv", "rendezvous", "ranks", "ras", "raylet", "report", "resume", "rocm", "rocminfo", "run", "sacct", "sar", "scheduler",
     "scontrol", "script", "sel", "session", "sh", "show", "slurm", "slurmctld", "slurmd", "smi", "squeue", "srun",
     "stack", "stacks", "state", "stats", "status", "stderr", "stdout", "strace", "sysctl", "syslog", "tail", "task",
     "tasks", "tegrastats", "tensorboard", "text", "time", "timedatectl", "tmp", "top", "torchrun", "tracking", "train",

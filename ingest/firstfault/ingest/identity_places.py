@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-PLACES = frozenset({"identity-place-rank-on", "identity-place-worker-on", "identity-place-host-rank"})
+PLACES = frozenset(
+    {"identity-place-rank-on", "identity-place-worker-on", "identity-place-host-rank", "identity-place-host-process"}
+)
 """Facts that are such sentences."""
 MAP_NODE = "identity-ompi-node"
 MAP_FACTS = frozenset({MAP_NODE, "identity-ompi-process"})
@@ -19,7 +21,7 @@ MAP_SPAN = 1 << 13
 _NO_HOST = re.compile(
     r"(?i)(?:gpu|cuda|npu|cpu|xpu|hpu|rocm|hip|device|step|epoch|rank|iter|iteration|batch|layer|stage|shard|pid|port"
     r"|eth|ib|ens?|eno|enp|mlx|bond|hsn|roce|lo|nvme|local|phase|attempt|part|chunk|bucket|tp|pp|dp|ep|cp|pg)"
-    r"[:_-]?\d[\w.-]*"
+    r"(?:[:_]?\d[\w.-]*|-\d)"
 )
 
 
