@@ -172,9 +172,9 @@ def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:
     found = {}
     for signal in signals:
         if signal.entry in (_BLOCK, _TERMINATION) and "rank" not in signal.captures:
-            code = exit_code(signal)
-            for before in (1, 2) if code is not None else ():
-                found[signal.source.id, signal.line - before] = code
+            if (code := exit_code(signal)) is not None:
+                for before in (1, 2):
+                    found[signal.source.id, signal.line - before] = code
     return found
 
 
