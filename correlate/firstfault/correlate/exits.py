@@ -171,10 +171,10 @@ def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:
     """Exit codes that mpirun prints in the line behind the one that names the rank, by the place of that line."""
     found = {}
     for signal in signals:
-        if signal.entry in (_BLOCK, _TERMINATION) and "rank" not in signal.captures:
-            if (code := exit_code(signal)) is not None:
-                for before in (1, 2):
-                    found[signal.source.id, signal.line - before] = code
+        behind = signal.entry in (_BLOCK, _TERMINATION) and "rank" not in signal.captures
+        if behind and (code := exit_code(signal)) is not None:
+            for before in (1, 2):
+                found[signal.source.id, signal.line - before] = code
     return found
 
 

@@ -214,6 +214,14 @@ class Names:
     def ranks_of_host(self, host: str, attempt: int = -1) -> tuple[int, ...]:
         """All ranks that a host carries; of every pod that the host, as a node, carries."""
         names = {self.canonical(host), *self.hosts_named(host)}
+        # lines of a pod may stand under the name of its node; one that carries several pods tells them not apart
+        alone = {
+            short_host(other)
+            for name in names
+            for other in self.aliases.get(name, ())
+            if self._owners.get(short_host(other)) == {name}
+        }
+        names |= alone
         return tuple(sorted(rank for rank in self.ranks if self.host_of(rank, attempt) in names))
 
     def rank_of_pid(self, host: str | None, pid: int) -> int | None:
