@@ -80,6 +80,7 @@ def test_a_device_is_a_local_number(formats: Formats) -> None:
         ["[Rank 1] Watchdog caught collective operation timeout: x", "hello"] * 20,
         [f"2026-11-30 16:35:43.5{n % 10}0 | INFO | train:say:193 - step {n}" for n in range(60)],
         ["train.py:88 [rank 3] x", "utils.py:88 y"] * 20,
+        [f"[trainer{n % 4}]:step {n}" for n in range(40)],
     ],
 )
 def test_counters_and_places_in_programs_are_no_marks(formats: Formats, lines: list[str]) -> None:

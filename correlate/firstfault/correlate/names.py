@@ -130,7 +130,8 @@ class Names:
         if len(known) == 1 and self.world is not None and len(self.ranks) <= 16:
             return next(iter(known))
         candidates = {self.canonical(host) for host in self._lines}
-        if len(candidates) == 1 and known <= candidates:
+        # no machine has more devices: a host that only its own records name carries some of the ranks, if any
+        if len(candidates) == 1 and known <= candidates and (known or max(self.ranks, default=0) < 16):
             return next(iter(candidates))
         return None
 

@@ -17,14 +17,18 @@ OPTIONS = {
     "NPROC_PER_NODE": "local_world", "LOCAL_WORLD_SIZE": "local_world", "PET_NPROC_PER_NODE": "local_world",
     "NNODES": "nodes", "PET_NNODES": "nodes", "SLURM_NNODES": "nodes", "NODE_RANK": "node_rank",
     "PET_NODE_RANK": "node_rank", "SLURM_NTASKS_PER_NODE": "local_world", "SLURM_NTASKS": "tasks",
-    "SLURM_NPROCS": "tasks",
+    "SLURM_NPROCS": "tasks", "SLURM_TASKS_PER_NODE": "local_world", "SLURM_JOB_NUM_NODES": "nodes",
 }  # fmt: skip
 """Options and variables, and what they count."""
 TORCHRUN = frozenset({"nproc_per_node"})
 """Options with which the number of nodes makes the number of ranks."""
 _NAMES = "|".join(sorted(re.escape(name).replace("_", "[-_]") for name in OPTIONS if name.islower()))
 _COMMAND = re.compile(rf"--({_NAMES})[= ](\d{{1,6}})\b(?!:\d)")
-_ENVIRONMENT = re.compile(r"\b(" + "|".join(sorted(name for name in OPTIONS if name.isupper())) + r")=(\d{1,6})\b")
+_ENVIRONMENT = re.compile(
+    r"\b("
+    + "|".join(sorted(name for name in OPTIONS if name.isupper()))
+    + r")=(\d{1,6})(?:\(x\d{1,5}\))?(?:[\s,;\x27\x22]|$)"
+)
 _MPI = re.compile(r"(?:^|[\s`/+])(?:mpirun|mpiexec|horovodrun)\s")
 _NP = re.compile(r"\s-(?:-np|np|n)[= ](\d{1,7})\b")
 _PER_NODE = re.compile(r"\bppr:(\d{1,5}):node\b|\s-(?:-npernode|npernode|ppn)[= ](\d{1,5})\b")
@@ -81,6 +85,8 @@ def _options(text: str) -> Iterator[Said]:
     tasks = found.get("tasks")
     if world is None and tasks and ((local or 1) > 1 or (nodes and tasks > nodes)):
         world = small(tasks)  # several tasks a node: what each starts is one rank
+    elif world is None and tasks:
+        yield Said(how="size-named", world_size=small(tasks))
     yield Said(how="command", local_world=local, nodes=nodes, world_size=world, node_rank=found.get("node_rank"))
 
 

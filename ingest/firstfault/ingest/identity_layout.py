@@ -96,7 +96,9 @@ def _on_one_node(seen: Witnesses, hosts: SourceHosts, world: int | None, alone: 
     named |= {one.host for one in statements if one.host is not None and one.rank is not None}
     named |= {host for s in seen.order if not seen.is_node_log(s) for host in hosts.all_spoken(s)}
     trees = {claims.tree for claims in seen.claims.values() if claims.tree}
-    return len(named) <= 1 and len(trees) <= 1 and (world is None or world <= NODE_LIMIT)
+    ranks = {one.rank for one in statements} | {key.rank for s in seen.order for key in seen.keys[s]}
+    least = world if world is not None else max((rank for rank in ranks if rank is not None), default=-1) + 1
+    return len(named) <= 1 and len(trees) <= 1 and least <= NODE_LIMIT
 
 
 def _machines(seen: Witnesses, hosts: SourceHosts) -> set[str]:

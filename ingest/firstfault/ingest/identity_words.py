@@ -7,6 +7,7 @@ import re
 from firstfault.ingest.identity_paths import GENERIC, SUBJECT
 
 NAMELESS = SUBJECT | frozenset({
+    "p", "r", "w", "proc", "pid",
     "archive", "blob", "block", "chunk", "copy", "doc", "download", "entry", "export", "extract", "files",
     "fragment", "img", "input", "item", "line", "lines", "new", "no", "nr", "num", "object", "old", "page",
     "part", "paste", "record", "sample", "section", "segment", "shard", "snippet", "split", "src", "temp",
