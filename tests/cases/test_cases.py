@@ -33,7 +33,6 @@ MISSED = {
     "lustre-client-evicted-mid-epoch": "the host of a rank that only the file system's log names",
     "pod-exit-137-not-oomkilled": "a status of pods as free text",
     "trn1-hbm-uncorrectable-worker-23": "workers of Neuron by process id and device",
-    "wds-truncated-tar-handler-reraise": "a handler that raises again",
     "zero-offload-oom-pid-of-local-1": "a killed process by its number among the launcher's children",
 }
 
