@@ -24,7 +24,7 @@ MISSED = {
     "oomd-session-scope-gloo-mpi-12": "a service manager's kill of a whole session is not tied to its ranks",
     "tpu-v5p-launch-id-worker2-other-libtpu": "versions of other runtimes are not compared",
     "lab3-metric-size-mismatch-r2": "which of two calls of different sizes is the odd one",
-    "lab3-slow-compute-r1": "a straggler in a run that completed",
+    "lab3-slow-compute-r1": "stamps as Tornado prints them",
     "weights-gather-over-ethernet-outgrows-timeout": "that everybody still made progress",
     "cpu-steal-slow-dataloader-rank-7": "timings in words of its own",
     "desync-report-lagging-rank-in-merged-log": "a desync report among the lines of other ranks",
