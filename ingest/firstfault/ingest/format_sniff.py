@@ -8,6 +8,7 @@ what the numbers of a `mark` must be (`format_marks`).
 
 from __future__ import annotations
 
+import json
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -22,10 +23,12 @@ from firstfault.ingest.format_words import base_name
 MOST_LOCAL_RANKS = 16
 MOST_LINES = 400
 MOST_CHARS = 400
+LONGEST_WRAPPED = 8192
+MESSAGE_KEYS = ("message", "msg", "log", "line", "textPayload", "MESSAGE", "text")
 _RANK_DIGITS = 7
 _NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
-_WRAPPED = r"\{[ \t]*\x22|\[pod/|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
+_WRAPPED = r"\[pod/[^\] ]{1,300}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
 _LABELS = frozenset({"pdsh", "docker-bare", "compose", "stern"})
 """Prefixes that are a name alone, so that a mark with a name and a number is one of them, too."""
 _MARK = (
@@ -74,12 +77,25 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
     )
 
 
-def wrapped(sample: Sequence[str]) -> list[str]:
-    """Some lines from all over the sample, where a collector wrapped most of them; none where not."""
+def inside(sample: Sequence[str]) -> list[str]:
+    """The messages of some lines from all over the sample, where a collector wrapped most of them; none where not."""
     lines = [line for line in sample if line and not line.isspace()]
-    few = lines[:: max(1, len(lines) // 96)]
-    inside = sum(for_line(_WRAPPED).match(line[:64]) is not None for line in few)
-    return few if few and inside * 2 > len(few) else []
+    few = [line for line in lines[:: max(1, len(lines) // 64) | 1] if len(line) <= LONGEST_WRAPPED]
+    found = [text for line in few if (text := _message_of(line)) is not None]
+    return found if len(found) * 2 > len(few) else []
+
+
+def _message_of(line: str) -> str | None:
+    """What a collector wrapped, as far as a look tells."""
+    if line.startswith("{"):
+        try:
+            read = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        said = [read[key] for key in MESSAGE_KEYS if isinstance(read.get(key), str)] if isinstance(read, dict) else []
+        return said[0].rstrip("\n") if said else None
+    found = for_line(_WRAPPED).match(line)
+    return line[found.end() :] if found else None
 
 
 def marks(formats: Sequence[LineFormat], messages: Sequence[str]) -> list[str]:
@@ -97,7 +113,8 @@ def _mark(formats: Sequence[LineFormat], lines: Sequence[str], trusted: set[str]
     fronted = _may_be_marked(lines)
     marks = [one for one in formats if one.sniff.get("mark") and (fronted or has_rest(one.regex))]
     marks.sort(key=lambda one: int(one.sniff["mark"] or 0))
-    found = next((one for one in marks if _labels(one, lines)), None)
+    some = lines[:: max(1, len(lines) // 160) | 1]
+    found = next((one for one in marks if _labels(one, some)), None)
     if found is None or "host" in found.sniff or not trusted & (_LABELS | {"srun-label", "hydra-label"}):
         return found
     return None
@@ -149,7 +166,8 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
 def _may_be_marked(lines: Sequence[str]) -> bool:
     """Whether a third of a few lines from all over the sample begin with something that holds a number or a name."""
     few = lines[:: max(1, len(lines) // 24)]
-    return sum(for_line(_MARK).match(line) is not None for line in few) * 3 >= len(few)
+    shown = (for_line(_MARK).match(line) is not None and _behind_rank(line) is None for line in few)
+    return sum(shown) * 3 >= len(few)
 
 
 def _may_begin(first: int, line: str) -> bool:

@@ -60,11 +60,8 @@ class Formats:
     def sniff(self, sample_lines: Sequence[str], path: str = "") -> SourceFormat:
         """What is decided once for a source, from a sample of its lines: head, middle and end, some hundred of them."""
         found = format_sniff.sniff(self.formats, sample_lines, path)
-        inside = format_sniff.wrapped(sample_lines)
-        if not inside:
-            return found
-        messages = self.peel_many(pl.Series(inside, dtype=pl.String), found)["message"].fill_null("").to_list()
-        return found.trusting(*format_sniff.marks(self.formats, messages))
+        messages = format_sniff.inside(sample_lines)
+        return found.trusting(*format_sniff.marks(self.formats, messages)) if messages else found
 
     def read_path(self, path: str) -> dict[str, Value]:
         """What a file name says: local rank of a torchrun tree, host and pid of NCCL's debug file, pod of a CRI log."""
