@@ -44,3 +44,18 @@ def test_a_rank_of_a_host_that_nothing_names_is_not_placed(known: dict[int, str]
     assert {rank: host for rank, host in found.items() if rank not in known} == dict.fromkeys(
         set(range(world)) - set(known)
     )
+
+
+def test_a_world_smaller_than_its_ranks_counts_nodes() -> None:
+    """RANK=1 WORLD_SIZE=2 of a pod whose launcher starts ranks 2 and 3: nothing is said of rank 1."""
+    job = Job(a=2, b=2)
+    for rank in (2, 3):
+        job.rank(rank).steps(3)
+    con = job.connect()
+    con.execute("DELETE FROM identities WHERE rank IS NOT NULL")
+    con.execute(
+        "INSERT INTO identities (rank, host, world_size, how, source_id, line) VALUES (1, 'b', 2, 'start-line', 0, 1)"
+    )
+    names = Names(load(con))
+    assert names.host_of(1) is None
+    assert names.world != 2

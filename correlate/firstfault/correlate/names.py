@@ -31,6 +31,17 @@ def _winner(votes: Counter[str]) -> str | None:
     return min(votes, key=lambda name: (-votes[name], name)) if votes else None
 
 
+def _counts_nodes(one: Identity, furthest: int) -> bool:
+    """Whether a statement of rank and world size counts nodes: lines of the job are by ranks beyond that size.
+
+    Job controllers set RANK and WORLD_SIZE to the pod's number and the number of pods where a launcher in each pod
+    starts several processes (Kubeflow's PyTorchJob with nprocPerNode).
+    """
+    return (
+        one.rank is not None and one.how == "start-line" and one.world_size is not None and one.world_size <= furthest
+    )
+
+
 class Names:
     """Look-ups between ranks, hosts, processes, devices and addresses of one job."""
 
@@ -48,11 +59,14 @@ class Names:
         self._rank_gpu: dict[int, Counter[int]] = defaultdict(Counter)
         self._pod_nodes: dict[str, set[str]] = defaultdict(set)
         worlds: Counter[int] = Counter()
+        furthest = max((extent.rank for extent in timeline.extents), default=-1)
+        stated = [one for one in timeline.identities if not _counts_nodes(one, furthest)]
         for one in timeline.identities:
             self._take_names(one)
+        for one in stated:
             if one.world_size:
                 worlds[one.world_size] += 1
-        for one in timeline.identities:
+        for one in stated:
             if one.rank is None:
                 continue
             weight = _TRUST.get(one.how, 2)
@@ -78,7 +92,7 @@ class Names:
             if won := _winner(votes):
                 self._rank_host.setdefault((rank, -1), won)
         self._rank_local = {rank: min(votes, key=lambda n: (-votes[n], n)) for rank, votes in rank_local.items()}
-        self.ranks: set[int] = {one.rank for one in timeline.identities if one.rank is not None}
+        self.ranks: set[int] = {one.rank for one in stated if one.rank is not None}
         self.ranks.update(extent.rank for extent in timeline.extents)
         self.ranks.update(signal.rank for signal in timeline.signals if signal.rank is not None)
         self.world = self._world(worlds)
@@ -95,7 +109,7 @@ class Names:
                 self._rank_host.setdefault((rank, -1), only)
         self._number_by_position()
         self._place_missing()
-        for one in timeline.identities:
+        for one in stated:
             if one.rank is None or one.rank not in self.ranks:
                 continue
             where = self.canonical(one.host) if one.host else self.host_of(one.rank)
