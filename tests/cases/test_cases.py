@@ -18,6 +18,7 @@ from firstfault.report.document import document
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
 ACCUSED = {
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
+    "rerun-machine-persistent-error-rank21": "the device of the first job where the second says persistent",
 }
 MISSED = {
     "firewalld-rejects-bootstrap": "a firewall that starts is no event of a host",
@@ -34,6 +35,36 @@ MISSED = {
     "pod-exit-137-not-oomkilled": "a status of pods as free text",
     "trn1-hbm-uncorrectable-worker-23": "workers of Neuron by process id and device",
     "zero-offload-oom-pid-of-local-1": "a killed process by its number among the launcher's children",
+    "aws-spot-interruption-nth-three-nodes": "an event whose text stands in a key inside JSON",
+    "c10d-rendezvous-fourth-node-prolog-hung": "the node that never came, by the list of nodes alone",
+    "conntrack-full-socket-reset-pods": "a full table of connections on one host",
+    "desktop-display-launch-timed-out": "the rank of an error by its device alone",
+    "desync-report-ranks-three-and-six-lagging": "a desync report among the lines of other ranks",
+    "dgk713-double-bit-error-horovod": "a driver's event and the rank that mpirun does not name",
+    "elastic-etcd-pod-evicted-by-drain": "a store outside the job, through its client's own exceptions",
+    "ethernet-fallback-allgather-too-slow": "that all entered alike, over a network that is merely slow",
+    "flannel-conntrack-full-socket-reset": "a full table of connections on one host",
+    "fsdp2-resume-larger-vocab": "a shape that a distributed checkpoint does not have",
+    "gather-over-one-gigabit-front-end": "that all entered alike, over a network that is merely slow",
+    "gke-jax-snapshot-still-running": "a run that still goes on",
+    "hydra-prefix-hsn0-gone-on-one-node": "ranks of a host that had no time to print the same error",
+    "jax-coordinator-port-taken-by-old-run": "a host that only a name inside a message tells",
+    "jax-eight-hosts-clean-shutdown": "an orderly end of JAX as proof of completion",
+    "lustre-evicted-client-errno-108": "the rank of an error by the number in a file's name",
+    "mmseg-quota-at-epoch-save": "that the file was a checkpoint",
+    "mpijob-orted-libs-missing-one-worker": "the pod whose daemon did not start, by the one that is missing",
+    "nccl-tests-after-link-flap": "the end of nccl-tests as proof of completion",
+    "node-fail-machine-check-reboot": "the ranks of a host by Slurm's order",
+    "npd-gpu-lost-pcie-aer-fsdp-pods": "the node of a pod through its events",
+    "paddle-fleet-workerlogs-ecc-error-214": "ranks of Paddle's files of workers",
+    "pod-dev-shm-64m-bus-error-worker": "ranks as a list in a sentence",
+    "sighup-when-the-ssh-session-ends": "a terminal that was closed",
+    "slurm-array-node-driver-803": "ranks of one node whose driver differs",
+    "slurm-node-fail-unexpected-reboot-64": "the ranks of a host by Slurm's order",
+    "spot-reclaim-one-of-four-instances": "the pods of an instance that a cloud takes",
+    "systemd-oomd-kills-session-scope": "a service manager's kill of a whole session is not tied to its ranks",
+    "trainjob-worker-image-pull-backoff": "a pod that never ran among its brothers' time-outs",
+    "wds-shard-upload-cut-short": "the rank of a loader's error in a log that all share",
 }
 
 

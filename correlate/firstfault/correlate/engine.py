@@ -45,9 +45,7 @@ from firstfault.correlate.survival import step_times
 from firstfault.correlate.times import Times
 from firstfault.correlate.window import Window
 from firstfault.timeline import open_timeline
-
-MEMORY = "192MB"
-"""What DuckDB may hold of a timeline, however large it is."""
+from firstfault.timeline.writer import memory_for
 
 
 @dataclass(slots=True)
@@ -195,7 +193,8 @@ def diagnose(
     con = open_timeline(database, writable=writable)
     try:
         if writable:  # what does not fit goes to a folder beside the file
-            con.execute(f"SET memory_limit = '{MEMORY}'")
+            row = con.execute("SELECT coalesce(sum(lines), 0) FROM sources").fetchone()
+            con.execute(f"SET memory_limit = '{memory_for(int(row[0]) if row else 0)}'")
         return diagnose_open(con, catalog, wanted, healthy, keep=writable)
     finally:
         con.close()

@@ -154,7 +154,7 @@ def _write(
     facts = meta(job, united.roots, matcher)
     if mark is not None:
         facts |= {"made_of": mark, "counts": json.dumps([result.sources, lines, result.signals, result.problems])}
-    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options, folder), facts)
+    write_timeline(db, lambda connection: fill(connection, job, matcher, united.options, folder), facts, lines)
     count("timeline", db.stat().st_size)
     return result
 

@@ -19,7 +19,12 @@ STORAGE_VERSION = "v1.2.0"
 Fill = Callable[[duckdb.DuckDBPyConnection], None]
 
 
-def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
+def memory_for(lines: int) -> str:
+    """What DuckDB may hold of a timeline of that many lines: it keeps a little of each block of rows until the end."""
+    return f"{192 + 5 * max(lines // 1_000_000 - 25, 0)}MB"
+
+
+def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str], lines: int = 0) -> None:
     """Make the timeline `db`: the schema, then whatever `fill` inserts into its tables, then `meta`."""
     db = Path(db)
     with workplace(db) as folder:
@@ -29,7 +34,7 @@ def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str]) -> None:
             connection.execute(f"ATTACH '{_quoted(temporary)}' AS timeline (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE timeline")
             connection.execute("SET TimeZone = 'UTC'")
-            connection.execute("SET memory_limit = '192MB'")
+            connection.execute(f"SET memory_limit = '{memory_for(lines)}'")
             connection.execute(f"SET temp_directory = '{_quoted(temporary)}.spill'")
             create_schema(connection)
             fill(connection)
