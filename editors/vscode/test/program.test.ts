@@ -12,12 +12,12 @@ const around = { env: { PATH: "/usr/bin:.:bin::/opt/bin" }, home: "/home/one", t
 
 describe("the program", () => {
   it("is looked for in absolute folders of PATH, at home, and in folders that are trusted", () => {
-    assert.deepEqual(lookup("", { ...around, trusted: ["/work"] }), [
+    assert.deepEqual(lookup("", { ...around, trusted: ["/proj"] }), [
       "/usr/bin/firstfault",
       "/opt/bin/firstfault",
       "/home/one/.local/bin/firstfault",
-      "/work/.venv/bin/firstfault",
-      "/work/venv/bin/firstfault",
+      "/proj/.venv/bin/firstfault",
+      "/proj/venv/bin/firstfault",
     ]);
     assert.ok(lookup("", around).every((one) => !one.includes("venv")));
   });
