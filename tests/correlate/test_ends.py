@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .timeline_builder import Job
+from .timeline_builder import Job, Log
 
 
 def running(**hosts: int) -> Job:
@@ -71,6 +71,36 @@ def test_an_abort_of_a_rank_without_a_log_may_be_the_watchdogs() -> None:
     job.launcher("b").kill(2, at=8.9).signal(
         "exit", "elastic-worker-failed", "teardown-echo", "collateral", 9, local_rank=1, exitcode=-6
     )
+    assert job.accused() is None
+
+
+def _fails(launcher: Log, at: float, local_rank: int, code: int) -> None:
+    """The launcher's word about a child of which there is no log."""
+    launcher.signal(
+        "exit", "elastic-worker-failed", "teardown-echo", "collateral", at, local_rank=local_rank, exitcode=code
+    )
+
+
+def test_of_two_ranks_without_logs_the_aborted_one_need_not_have_begun_it() -> None:
+    """
+    r0    no log, exit code 1
+    r1,2  1..8  lost a peer
+    r3    no log, aborted
+    """
+    job = Job(a=2, b=2)
+    for rank in (1, 2):
+        job.rank(rank).steps(8).lost("a", at=9)
+    _fails(job.launcher("a").kill(1, at=9.1), 10, 0, 1)
+    _fails(job.launcher("b").kill(2, at=9.5), 9.6, 1, -6)
+    assert job.accused() != ABORTED
+
+
+def test_an_abort_without_a_log_may_be_that_of_a_watchdog_that_took_others_down() -> None:
+    job = Job(a=2, b=2)
+    for rank in (0, 1, 2):
+        job.rank(rank).steps(8).lost("b", at=9)
+    job.rank(0).teardown(at=9.1)
+    _fails(job.launcher("b").kill(2, at=9.5), 9.6, 1, -6)
     assert job.accused() is None
 
 

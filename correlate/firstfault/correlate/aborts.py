@@ -35,12 +35,22 @@ def doubt_abort(view: View, state: RankState, end: Signal) -> str:
                 waited_before = said is None or when is None or not when.surely_before(said)
             if waited_before:
                 return f"rank {one.rank} had waited to its limit by then, and a watchdog aborts whoever waits"
+    if not state.logged:
+        if any(signal.event is Event.TEARDOWN for one in others for signal in one.derived):
+            return f"rank {state.rank} left no log, and the watchdogs of others took their processes down"
+        unread = next((one for one in others if not one.logged and _ended_itself(one)), None)
+        if unread is not None:
+            return f"rank {unread.rank} ended by itself, too, and left no log"
     lost = any(signal.event is Event.PEER_LOSS for one in others for signal in one.derived)
     if not state.logged and not lost:
         return f"rank {state.rank} left no log: its watchdog may have aborted it"
     if not lost and _silent_for_long(view, state, end):
         return "the job had been silent for long before: its watchdog may have aborted it"
     return ""
+
+
+def _ended_itself(state: RankState) -> bool:
+    return any(one.code not in (None, 0) and not one.killed for one in state.exits)
 
 
 def _aborted(state: RankState) -> bool:

@@ -22,6 +22,7 @@ from firstfault.ingest.options import IngestOptions
 from firstfault.ingest.stages import stage
 
 _MANY = 10_000
+_AT_ONCE = 8_000_000
 _OWN_SIGNALS = """
 INSERT INTO signal_rows BY NAME
 SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_id
@@ -49,8 +50,10 @@ def fill(
     job.forget_signals()
     lines = LineTable(job, known, tables.Folded(matcher), keep_text, spill)
     connection.execute("SET threads = 1")
-    with _streamed(connection, LINE_ROWS, part_lines=_ahead(lines.frames())):
-        connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
+    for frames in _portions(_ahead(lines.frames())):
+        with _streamed(connection, LINE_ROWS, part_lines=frames):
+            connection.execute("INSERT INTO line_rows BY NAME SELECT * FROM part_lines")
+        connection.execute("CHECKPOINT")
     with _shown(connection, part_signals=held(), part_places=lines.places):
         connection.execute(_statement("signal_rows"))
     with _streamed(connection, TOLD, part_progress=lines.progress()):
@@ -69,6 +72,20 @@ def _held(frame: pl.DataFrame, spill: Path | None) -> Callable[[], pl.DataFrame]
     path = spill / "signals.parquet"
     frame.write_parquet(path, compression="lz4", statistics=False)
     return lambda: pl.read_parquet(path)
+
+
+def _portions(frames: Iterator[pl.DataFrame]) -> Iterator[Iterator[pl.DataFrame]]:
+    """The same frames in groups: of rows that are inserted but not yet written down, DuckDB keeps a part in memory."""
+
+    def some(first: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        rows = len(first)
+        yield first
+        while rows < _AT_ONCE and (frame := next(frames, None)) is not None:
+            rows += len(frame)
+            yield frame
+
+    while (first := next(frames, None)) is not None:
+        yield some(first)
 
 
 @contextlib.contextmanager
