@@ -98,7 +98,7 @@ class Names:
         self.world = self._world(worlds)
         if self.world:
             self.ranks = {rank for rank in self.ranks if rank < self.world}
-        elif self.ranks:
+        elif len(self.ranks) > 2:
             # global ranks have no gaps: who is missing among them is a rank that printed nothing
             gaps = set(range(max(self.ranks))) - self.ranks if max(self.ranks) < 2 * len(self.ranks) else set()
             if len(gaps) <= max(1, len(self.ranks) // 4):

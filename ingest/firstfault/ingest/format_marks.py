@@ -14,9 +14,9 @@ HOST = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)*")
 NO_HOST = re.compile(
     r"(?i)(?:rank|gpu|cuda|npu|cpu|hpu|device|step|iter|iteration|epoch|layer|shard|task|proc|process|thread|stage|batch"
     r"|worker|w|r|p|t|replica|actor|trainer|rk|part|fold|run|exp|trial|pg|tp|dp|pp|ep|v|bucket|group|train|eval|test|val"
-    r"|info|debug|warning|warn|error|critical|fatal|global|local|lr|loss|time|line|file|python)s?[-_:.]?\d*$"
-    r"|.*(?:error|warning|exception)$|.*\.(?:py|cc|cpp|cu|h|c|go|rs)$"
+    r"|info|debug|warning|warn|error|critical|fatal|global|local|lr|loss|time|line|file|python)s?[-_:.]?\d{0,9}$"
 )
+NO_HOST_END = ("error", "warning", "exception", ".py", ".cc", ".cpp", ".cu", ".h", ".c", ".go", ".rs")
 LOCAL_LIMIT = 64
 RANK_LIMIT = 1 << 17
 
@@ -50,7 +50,12 @@ def numbers_hold(counts: str, marks: Sequence[str], labels: Sequence[str], hosts
 def _is_host(name: str) -> bool:
     """Whether a word in a mark can be a host: a digit or a hyphen in it, no word for something else with a number."""
     telling = any(letter.isdigit() for letter in name) or "-" in name
-    return telling and NO_HOST.match(name) is None and HOST.fullmatch(name) is not None
+    return (
+        telling
+        and NO_HOST.match(name) is None
+        and not name.lower().endswith(NO_HOST_END)
+        and HOST.fullmatch(name) is not None
+    )
 
 
 def _homes(numbers: Sequence[int], hosts: Sequence[str]) -> Mapping[int, set[str]]:
