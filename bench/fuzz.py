@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-for _folder in ("ingest", "correlate", "report", "tests/fuzz"):
+for _folder in ("ingest", "correlate", "report", "."):
     sys.path.insert(0, str(ROOT / _folder))
 
 
@@ -65,8 +65,9 @@ class Findings:
 
 def plain(name: str, seconds: float, findings: Findings, seed: int) -> int:
     """Bend inputs at random; the number of inputs tried."""
-    from bend import bent
-    from targets import MOST, TARGETS, corpus
+    from tests.fuzz.bend import bent
+    from tests.fuzz.ground import MOST, corpus
+    from tests.fuzz.targets import TARGETS
 
     target, rng = TARGETS[name], random.Random(seed)
     pool = [*corpus(name), *target.seeds()]
@@ -89,7 +90,8 @@ def guided(name: str, seconds: float, findings: Findings, seed: int) -> None:
         import firstfault.ingest.opening
         import firstfault.ingest.run
         import firstfault.timeline.gate  # noqa: F401
-    from targets import MOST, TARGETS, corpus, folder
+    from tests.fuzz.ground import MOST, corpus, folder
+    from tests.fuzz.targets import TARGETS
 
     target = TARGETS[name]
     start = folder() / "seeds"
@@ -131,7 +133,7 @@ def main() -> int:
             guided(given.targets[0], given.seconds, findings, given.seed)
         print(f"tried {plain(given.targets[0], given.seconds, findings, given.seed)}", flush=True)  # noqa: T201
         return 0
-    from targets import TARGETS
+    from tests.fuzz.targets import TARGETS
 
     names = given.targets or list(TARGETS)
     if unknown := [name for name in names if name not in TARGETS]:

@@ -12,19 +12,16 @@ import math
 import os
 import re
 import shutil
-import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-CORPUS = Path(__file__).resolve().parent / "corpus"
-MOST = 1 << 16
-"""Bytes of an input; what grows with size is the business of the tests of bounds."""
+from . import seeds
+from .ground import folder, the_catalog, the_formats, the_part, the_timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +31,6 @@ class Target:
     name: str
     run: Callable[[bytes], None]
     seeds: Callable[[], Iterable[bytes]]
-
-
-@cache
-def folder() -> Path:
-    """A folder of this process, in memory where there is such a place."""
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    made = Path(tempfile.mkdtemp(prefix="firstfault-fuzz-", dir=base))
-    import atexit
-
-    atexit.register(shutil.rmtree, made, True)
-    return made
-
-
-def corpus(name: str) -> list[bytes]:
-    """The kept inputs of a target, findings among them."""
-    return [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
 
 
 # framing
@@ -88,24 +69,17 @@ def frame_(data: bytes) -> None:
 # formats
 
 
-@cache
-def _formats() -> Any:
-    from firstfault.ingest.formats import Formats
-
-    return Formats()
-
-
 def formats(data: bytes) -> None:
     """One line alone and many lines together are peeled alike, and no text is lost."""
     import polars as pl
 
     lines = data.decode("utf-8", "replace").replace("\r", " ").split("\n")[:40]
     lines = [line.replace("\0", "")[:4096] for line in lines]
-    form = _formats().sniff(lines, "rank0.log")
-    many = _formats().peel_many(pl.Series(lines, dtype=pl.String), form)
+    form = the_formats().sniff(lines, "rank0.log")
+    many = the_formats().peel_many(pl.Series(lines, dtype=pl.String), form)
     assert len(many) == len(lines), "a row for each line"
     for line, message in zip(lines, many["message"].to_list(), strict=True):
-        one = _formats().peel(line, form).flat()
+        one = the_formats().peel(line, form).flat()
         assert message == one["message"], "alone as among others"
 
 
@@ -292,21 +266,10 @@ def settings(data: bytes) -> None:
 
 
 @cache
-def _timeline() -> Path:
-    from firstfault.ingest import IngestOptions, ingest
-
-    place = folder() / "gate"
-    place.mkdir()
-    ingest([ROOT / "sample_logs" / "mute-rank6" / "logs"], place / "t.duckdb", IngestOptions(workers=1))
-    (place / "secret.csv").write_text("the,secret\n4711,4712\n", encoding="utf-8")
-    return place / "t.duckdb"
-
-
-@cache
 def _gate() -> Any:
     from firstfault.timeline.gate import open_gate
 
-    return open_gate(_timeline(), seconds=2, memory="200MB")
+    return open_gate(the_timeline(), seconds=2, memory="200MB")
 
 
 @cache
@@ -318,7 +281,7 @@ def gate(data: bytes) -> None:
     """A query is answered or refused; whatever it says, no other file is read and none is written."""
     from firstfault.timeline.gate import QueryError
 
-    place, query = _timeline().parent, data.decode("utf-8", "replace")[:4000]
+    place, query = the_timeline().parent, data.decode("utf-8", "replace")[:4000]
     one = _opened()
     state = _state(place)
     here = os.getcwd()
@@ -346,18 +309,6 @@ def _state(place: Path) -> list[tuple[str, int, int]]:
 # what firstfault itself wrote and somebody else hands in
 
 
-@cache
-def _part() -> bytes:
-    from firstfault.ingest import IngestOptions
-    from firstfault.ingest.run import ingest_shard
-    from firstfault.ingest.shards import Shard
-
-    ingest_shard(
-        [ROOT / "sample_logs" / "healthy-pair" / "logs"], folder() / "p0", Shard(0, 1), IngestOptions(workers=1)
-    )
-    return (folder() / "p0").read_bytes()
-
-
 def parts(data: bytes) -> None:
     """A part of a timeline from elsewhere is used or refused; what is in it can call nothing."""
     from firstfault.ingest import IngestOptions
@@ -366,7 +317,7 @@ def parts(data: bytes) -> None:
 
     name, _, content = data.partition(b"\n")
     place = folder() / "part"
-    _part()
+    the_part()
     with zipfile.ZipFile(folder() / "p0") as old, zipfile.ZipFile(place, "w") as new:
         version = json.loads(old.read("manifest.json"))["catalog"]
         for member in old.namelist():
@@ -426,7 +377,7 @@ def whole(data: bytes) -> None:
         (logs / name).write_bytes(content)
     logs.mkdir(exist_ok=True)
     result = ingest([logs], db, IngestOptions(workers=1, reuse=False))
-    answer = diagnose(db, _catalog())
+    answer = diagnose(db, the_catalog())
     document = json.loads(to_json(answer), parse_constant=_no_constant)
     assert document["job"]["lines"] == result.lines, "every line is counted"
     for rendered in (to_text(answer), to_markdown(answer)):
@@ -447,170 +398,23 @@ def _no_constant(name: str) -> Any:
     raise AssertionError(f"{name} in a document")
 
 
-@cache
-def _catalog() -> Any:
-    from firstfault.catalog import load_catalog
-
-    return load_catalog()
-
-
-# where to begin
-
-
-def _logs() -> Iterator[bytes]:
-    for path in sorted((ROOT / "sample_logs").rglob("logs/**/*")):
-        if path.is_file() and path.stat().st_size < 20_000:
-            yield path.read_bytes()[:6000]
-
-
-def _examples() -> Iterator[bytes]:
-    lines = [one.line.encode() for entry in _catalog().entries.values() for one in entry.match]
-    lines += [line.encode() for line in _formats().example_lines().to_list()]
-    for at in range(0, len(lines), 5):
-        yield b"\n".join(lines[at : at + 5]) + b"\n"
-
-
-def _archives() -> Iterator[bytes]:
-    import bz2
-    import gzip
-    import io
-    import lzma
-    import tarfile
-
-    import zstandard
-
-    text = b"step 1 loss 2.0\n" * 40
-    packers: tuple[Callable[[bytes], bytes], ...] = (
-        gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress,
-    )  # fmt: skip
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        for name in ("a/rank0.log", "../rank1.log", "b.gz"):
-            member = tarfile.TarInfo(name)
-            content = gzip.compress(text) if name.endswith("gz") else text
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-        member = tarfile.TarInfo("link")
-        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(member)
-    zipped = io.BytesIO()
-    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("rank0.log", text)
-        packed.writestr("../inner.tar", out.getvalue())
-    for whole_ in (text, out.getvalue(), zipped.getvalue()):
-        yield whole_
-        for pack in packers:
-            yield pack(whole_)
-
-
-def _dumps() -> Iterator[bytes]:
-    import pickle
-
-    entry = {
-        "process_group": ("0", "default_pg"), "collective_seq_id": 3, "profiling_name": "nccl:all_reduce",
-        "state": "started", "input_sizes": ((3, 4),), "time_created_ns": 1, "is_p2p": False, "p2p_seq_id": 0,
-        "frames": [{"name": "f", "filename": "x.py", "line": 3}],
-    }  # fmt: skip
-    dump = {
-        "version": "2.5", "rank": 3, "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
-        "pg_status": {"0": {"last_enqueued_collective": 3, "last_completed_collective": 2}}, "entries": [entry] * 3,
-    }  # fmt: skip
-    for protocol in range(6):
-        yield pickle.dumps(dump, protocol)
-    yield json.dumps(dump).encode()
-    yield b'{"message": {"message": "E: x", "extraInfo": {"py_callstack": "a\\nb", "timestamp": "1747044672"}}}'
-    yield (
-        b'{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "x-0"}, "spec": {"nodeName": "n1"},'
-        b' "status": {"phase": "Failed", "reason": "Evicted", "containerStatuses": [{"name": "c",'
-        b' "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2025-05-12T10:11:12Z"}}'
-        b"}]}}]}"
-    )
-    yield b'{"kind": "EventList", "items": [{"reason": "Evicted", "message": "x", "count": 2, "lastTimestamp": null}]}'
-    yield b'{"__REALTIME_TIMESTAMP": "1747044672000000", "_HOSTNAME": "n1", "MESSAGE": "NVRM: Xid 79"}\n'
-    yield b'{"InstanceStatuses": [{"InstanceId": "i-012345678", "SystemStatus": {"Status": "impaired"}}]}'
-    yield b"LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\n4m   Warning   Evicted   pod/x   gone\n"
-    yield b"timestamp, index, clocks.sm [MHz]\na, 0, 1\na, 1, 2\n"
-    yield b"JobID|State|ExitCode|NodeList\n1|FAILED|1:0|n[1-3]\n"
-    yield b'Thread 0x0001 (most recent call first):\n  File "x", line 1 in f\n'
-
-
-def _json() -> Iterator[bytes]:
-    yield from (one for one in _dumps() if one[:1] == b"{")
-    yield b'[1, -2.5e3, true, null, "\\ud83d\\ude00 \\u0000", {"a": {}}, []]'
-
-
-def _catalog_files() -> Iterator[bytes]:
-    for path in sorted((ROOT / "ingest/firstfault/catalog/entries").glob("*.toml"))[::40]:
-        yield path.read_bytes()
-    for path in sorted((ROOT / "ingest/firstfault/catalog/facts").glob("*.toml"))[::20]:
-        yield path.read_bytes()[:3000]
-
-
-def _patterns() -> Iterator[bytes]:
-    for entry in list(_catalog().entries.values())[::7]:
-        for one in entry.patterns[:1]:
-            text = entry.match[0].line if entry.match else ""
-            yield f"{one.regex}\n{text}".encode()
-
-
-def _own_formats() -> Iterator[bytes]:
-    for path in sorted((ROOT / "ingest/firstfault/ingest/formats").glob("*.toml"))[::10]:
-        yield path.read_bytes()
-
-
-def _queries() -> Iterator[bytes]:
-    source = (ROOT / "tests/timeline/test_gate.py").read_text(encoding="utf-8")
-    for query in re.findall(r'^        "((?:[^"\\]|\\.)+)",$', source, re.M):
-        yield query.encode()
-    yield b"SELECT rank, message FROM last_lines ORDER BY rank LIMIT 5"
-    yield b"WITH a AS (SELECT * FROM lines) SELECT count(*) FROM a WHERE level IN ('ERROR') AND message LIKE '%x%'"
-
-
-def _part_members() -> Iterator[bytes]:
-    _part()
-    with zipfile.ZipFile(folder() / "p0") as archive:
-        for name in archive.namelist():
-            yield name.encode() + b"\n" + archive.read(name)[:MOST]
-
-
-def _diagnoses() -> Iterator[bytes]:
-    from firstfault.correlate.engine import diagnose
-    from firstfault.report.document import to_json
-
-    copy = folder() / "copy.duckdb"  # the other one may be open in the gate
-    shutil.copyfile(_timeline(), copy)
-    yield to_json(diagnose(copy, _catalog())).encode()[:MOST]
-
-
-def _secrets() -> Iterator[bytes]:
-    source = (ROOT / "tests/correlate/test_secrets.py").read_text(encoding="utf-8")
-    yield from (line.strip().encode() for line in source.splitlines() if '"' in line)
-
-
-def _jobs() -> Iterator[bytes]:
-    for job in sorted((ROOT / "sample_logs").glob("*/logs")):
-        files = [path for path in sorted(job.rglob("*")) if path.is_file()]
-        yield b"\x1d\n".join(path.read_bytes()[-1500:] for path in files[:8])
-    yield from _examples()
-
-
 TARGETS = {
     one.name: one
     for one in (
-        Target("frame", frame_, _logs),
-        Target("formats", formats, _examples),
-        Target("archives", archives, _archives),
-        Target("dumps", dumps, _dumps),
-        Target("flight-recorder", flight_recorder, _dumps),
-        Target("json", json_, _json),
-        Target("catalog", catalog, _catalog_files),
-        Target("patterns", patterns, _patterns),
-        Target("own-formats", own_formats, _own_formats),
+        Target("frame", frame_, seeds.of_logs),
+        Target("formats", formats, seeds.of_examples),
+        Target("archives", archives, seeds.of_archives),
+        Target("dumps", dumps, seeds.of_dumps),
+        Target("flight-recorder", flight_recorder, seeds.of_dumps),
+        Target("json", json_, seeds.of_json),
+        Target("catalog", catalog, seeds.of_catalog_files),
+        Target("patterns", patterns, seeds.of_patterns),
+        Target("own-formats", own_formats, seeds.of_own_formats),
         Target("settings", settings, lambda: [b'tz = "UTC"\nyear = 2025\n[hosts]\n"a*" = "n1"\n[ranks]\n"b*" = 3\n']),
-        Target("gate", gate, _queries),
-        Target("parts", parts, _part_members),
-        Target("saved-diagnosis", saved_diagnosis, _diagnoses),
-        Target("secrets", secrets, _secrets),
-        Target("whole", whole, _jobs),
+        Target("gate", gate, seeds.of_queries),
+        Target("parts", parts, seeds.of_part_members),
+        Target("saved-diagnosis", saved_diagnosis, seeds.of_diagnoses),
+        Target("secrets", secrets, seeds.of_secrets),
+        Target("whole", whole, seeds.of_jobs),
     )
 }

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .bend import bent
-from .targets import MOST, TARGETS, Target, corpus
+from .ground import MOST, corpus
+from .targets import TARGETS, Target
 
 KEPT = [(name, number) for name in TARGETS for number in range(len(corpus(name)))]
 EXAMPLES = {"whole": 3, "formats": 15, "dumps": 15, "catalog": 15, "patterns": 20, "parts": 15}
