@@ -81,33 +81,12 @@ def lost_stores(view: View) -> Iterator[Candidate]:
 
     Its own ranks may go on for a while: it is the process that holds the store which is gone.
     """
-    if any(state.own or state.timeouts for state in view.states.values()):
-        return
-    lost: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
-    for signal in view.signals:
-        peer = signal.captures.get("peer") or signal.captures.get("server")
-        if signal.event is not Event.STORE_LOST or signal.weak or signal.rank is not None or not peer:
-            continue
-        server, host = view.names.host_of_address(peer), host_of_signal(view, signal)
-        if server and host and server != host:
-            lost[server][host].append(signal)
-    others = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
-    for server, hosts in sorted(lost.items()):
-        if len(hosts) < 2 or not others - {server} <= set(hosts):
-            continue
-        signals = [one for _, listed in sorted(hosts.items()) for one in listed]
-        yield Candidate(
-            rule="lost-store",
-            cls="store-lost",
-            entry=signals[0].entry,
-            component="launcher",
-            ranks=(),
-            hosts=(server,),
-            base=BASE["lost-store"],
-            signals=[(one, f"lost the store on {server}") for one in signals[:6]],
-            moment=earliest(view, signals),
-            for_=[f"the launchers of all {len(hosts)} other hosts lost it, and no rank had failed"],
-        )
+    others = _hosts_of_ranks(view)
+    for server, hosts in _losers(view, launchers_only=True):
+        if server not in hosts and others - {server} <= set(hosts):
+            signals = [one for _, listed in sorted(hosts.items()) for one in listed]
+            reason = f"the launchers of all {len(hosts)} other hosts lost it, and no rank had failed"
+            yield _lost(view, server, signals, BASE["lost-store"], reason)
 
 
 def lost_outside_store(view: View) -> Iterator[Candidate]:
@@ -116,21 +95,9 @@ def lost_outside_store(view: View) -> Iterator[Candidate]:
 
     Without a word of its own it may as well have been cut off: then it is a suspicion.
     """
-    carrying = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
-    if any(state.own or state.timeouts for state in view.states.values()):
-        return
-    lost: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
-    for signal in view.signals:
-        peer = signal.captures.get("peer") or signal.captures.get("server")
-        if signal.event is not Event.STORE_LOST or signal.weak or not peer:
-            continue
-        server = view.names.host_of_address(peer) or view.names.canonical(peer)
-        host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
-        host = host or host_of_signal(view, signal)
-        if host and server not in carrying:
-            lost[server][host].append(signal)
-    for server, hosts in sorted(lost.items()):
-        if len(hosts) < 2 or not carrying <= set(hosts):
+    carrying = _hosts_of_ranks(view)
+    for server, hosts in _losers(view, launchers_only=False):
+        if server in carrying or not carrying <= set(hosts):
             continue
         own = [
             one
@@ -138,22 +105,50 @@ def lost_outside_store(view: View) -> Iterator[Candidate]:
             if one.event is Event.NODE_LOST and not one.weak and host_of_signal(view, one) == server
         ]
         signals = [listed[0] for _, listed in sorted(hosts.items())]
-        yield Candidate(
-            rule="lost-store",
-            cls="store-lost",
-            entry=signals[0].entry,
-            component="launcher",
-            ranks=(),
-            hosts=(server,),
-            base=BASE["launcher-error"] if own else BASE["peer-common-end"],
-            signals=[
-                *((one, "the host of the store goes down") for one in own[:3]),
-                *((one, f"lost the store on {server}") for one in signals[:6]),
-            ],
-            moment=earliest(view, [*own, *signals]),
-            for_=[f"all {len(hosts)} hosts lost the store on {server}, which carries no rank"],
-            missing=f"the log of the store on {server} and its kernel log",
-        )
+        reason = f"all {len(hosts)} hosts lost the store on {server}, which carries no rank"
+        candidate = _lost(view, server, signals, BASE["launcher-error" if own else "peer-common-end"], reason)
+        candidate.signals[:0] = [(one, "the host of the store goes down") for one in own[:3]]
+        candidate.moment = earliest(view, [*own, *signals])
+        candidate.missing = f"the log of the store on {server} and its kernel log"
+        yield candidate
+
+
+def _hosts_of_ranks(view: View) -> set[str]:
+    return {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
+
+
+def _losers(view: View, *, launchers_only: bool) -> list[tuple[str, dict[str, list[Signal]]]]:
+    """For each store that two hosts or more lost, what each of them says; none where a rank failed or waited."""
+    if any(state.own or state.timeouts for state in view.states.values()):
+        return []
+    lost: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
+    for signal in view.signals:
+        peer = signal.captures.get("peer") or signal.captures.get("server")
+        if signal.event is not Event.STORE_LOST or signal.weak or not peer:
+            continue
+        if launchers_only and signal.rank is not None:
+            continue
+        server = view.names.host_of_address(peer) or (None if launchers_only else view.names.canonical(peer))
+        host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
+        host = host or host_of_signal(view, signal)
+        if server and host and server != host:
+            lost[server][host].append(signal)
+    return [(server, hosts) for server, hosts in sorted(lost.items()) if len(hosts) > 1]
+
+
+def _lost(view: View, server: str, signals: list[Signal], base: float, reason: str) -> Candidate:
+    return Candidate(
+        rule="lost-store",
+        cls="store-lost",
+        entry=signals[0].entry,
+        component="launcher",
+        ranks=(),
+        hosts=(server,),
+        base=base,
+        signals=[(one, f"lost the store on {server}") for one in signals[:6]],
+        moment=earliest(view, signals),
+        for_=[reason],
+    )
 
 
 def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
