@@ -18,7 +18,6 @@ from firstfault.report.document import document
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
 ACCUSED = {
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
-    "rerun-machine-persistent-error-rank21": "the device of the first job where the second says persistent",
 }
 MISSED = {
     "firewalld-rejects-bootstrap": "a firewall that starts is no event of a host",

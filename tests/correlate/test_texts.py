@@ -274,3 +274,12 @@ def test_the_device_of_the_first_run_is_wrong_where_a_second_one_differs(
     assert corrupt == (verdict == "identified")
     if corrupt:
         assert (found["initiating"]["ranks"], found["initiating"]["hosts"]) == (ranks, ["hx-05"])
+
+
+def test_the_device_of_the_second_run_is_not_accused_where_the_first_job_left_no_log(tmp_path: Path) -> None:
+    second = "is not reproducible on a different GPU, therefore was likely incorrect (2.0 != 11.8)"
+    found = answer(
+        tmp_path,
+        rerun("hx-07", "job2", f"Second rerun: unexpected result {second}", "PLACEPossible persistent error!!"),
+    )
+    assert "hx-07" not in found["initiating"]["hosts"]

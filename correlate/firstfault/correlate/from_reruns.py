@@ -46,6 +46,8 @@ def wrong_results(view: View) -> Iterator[Candidate]:
         for one in (signal, *(verdict for verdict in told if _VERDICT in verdict.text and _follows(signal, verdict)))
         if (rank := _rank(one)) is not None
     }
+    if second and not suspect:  # where the second names nobody: the one whose value came again
+        suspect = {rank for one in told if _SAME_HERE in one.text and (rank := _rank(one)) is not None}
     if len(suspect) != 1:
         return
     rank = next(iter(suspect))
