@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from firstfault.correlate.diagnosis import AlsoFailed, Attempt, Diagnosis, Evidence, Failure, Hypothesis, Place
 from firstfault.correlate.model import parse_ranks
-from firstfault.mcp.untrusted import ranks, shown
+from firstfault.mcp.untrusted import TEXT, ranks, shown
+from firstfault.report.document import (
+    also_values,
+    attempt_values,
+    evidence_values,
+    failure_values,
+    hypothesis_values,
+    place_values,
+)
 from firstfault.report.openings import restart_words, resume_words
 from firstfault.report.preserve import commands
 from firstfault.report.words import clock_words, job_words, verdict_words
@@ -138,72 +146,51 @@ def _said(text: str | None) -> str | None:
     return None if text is None else shown(text, 1000)
 
 
-def _failure(one: Failure) -> dict[str, Any]:
-    return {"class": one.cls, "entry": one.entry, "title": _said(one.title)}
+_MOST = {"evidence": 2, "for": 6, "against": 6}
+_NAMES = 16
 
 
-def _place(one: Place) -> dict[str, Any]:
-    return {
-        "component": one.component,
-        "ranks": ranks(one.ranks),
-        "hosts": _some(one.hosts),
-        "gpus": _some(one.gpus),
-        "aliases": _some(one.aliases),
-        "at": one.at,
-    }
+def _bounded(one: Any, key: str = "") -> Any:
+    """A part of the document in few words: texts made harmless and cut, ranks as ranges, long lists cut with a note."""
+    if key == "ranks":
+        return ranks(one)
+    if isinstance(one, dict):
+        return {name: _bounded(value, name) for name, value in one.items()}
+    if isinstance(one, list):
+        most = _MOST.get(key, _NAMES)
+        more = [f"… and {len(one) - most:,} more"] if len(one) > most and key not in _MOST else []
+        return [_bounded(each, f"one of {key}") for each in one[:most]] + more
+    if isinstance(one, str):
+        return shown(one, 1000 if key == "title" else TEXT)
+    return round(one, 3) if isinstance(one, float) else one
 
 
-def _some(names: Sequence[str]) -> list[str]:
-    more = [f"… and {len(names) - 16:,} more"] if len(names) > 16 else []
-    return [shown(name, 200) for name in names[:16]] + more
+def _failure(one: Failure) -> Any:
+    return _bounded(failure_values(one))
 
 
-def _evidence(one: Evidence) -> dict[str, Any]:
-    return {
-        "path": shown(one.path),
-        "line": one.line,
-        "rank": one.rank,
-        "host": _said(one.host),
-        "at": one.at,
-        "text": shown(one.text),
-        "why": shown(one.why),
-    }
+def _place(one: Place) -> Any:
+    return _bounded(place_values(one))
 
 
-def _hypothesis(one: Hypothesis) -> dict[str, Any]:
-    return {
-        "class": one.cls,
-        "entry": one.entry,
-        "ranks": ranks(one.ranks),
-        "hosts": _some(one.hosts),
-        "confidence": round(one.confidence, 3),
-        "for": [shown(reason) for reason in one.for_[:6]],
-        "against": [shown(reason) for reason in one.against[:6]],
-    }
+def _evidence(one: Evidence) -> Any:
+    return _bounded(evidence_values(one))
+
+
+def _hypothesis(one: Hypothesis) -> Any:
+    return _bounded(hypothesis_values(one))
+
+
+def _also(one: AlsoFailed) -> Any:
+    return _bounded(also_values(one))
+
+
+def _attempt(one: Attempt) -> Any:
+    return {name: value for name, value in _bounded(attempt_values(one)).items() if name != "evidence"}
 
 
 def _cleared(one: tuple[str, str]) -> dict[str, Any]:
     return {"who": shown(one[0]), "why": shown(one[1], 800)}
-
-
-def _also(one: AlsoFailed) -> dict[str, Any]:
-    return {
-        "failure": _failure(one.failure),
-        "initiating": _place(one.initiating),
-        "evidence": [_evidence(line) for line in one.evidence[:2]],
-    }
-
-
-def _attempt(one: Attempt) -> dict[str, Any]:
-    return {
-        "attempt": one.attempt,
-        "verdict": str(one.verdict),
-        "failure": _failure(one.failure),
-        "initiating": _place(one.initiating),
-        "started": one.started,
-        "ended": one.ended,
-        "same_as_first": one.same_as_first,
-    }
 
 
 def _worst(one: Diagnosis) -> list[tuple[str, str, int, str]]:

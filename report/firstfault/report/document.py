@@ -25,11 +25,13 @@ from firstfault.report.safe_json import safe_json
 SCHEMA = "firstfault.diagnosis/1"
 
 
-def _failure(one: Failure) -> dict[str, Any]:
+def failure_values(one: Failure) -> dict[str, Any]:
+    """What failed."""
     return {"class": one.cls, "entry": one.entry, "title": one.title}
 
 
-def _place(one: Place) -> dict[str, Any]:
+def place_values(one: Place) -> dict[str, Any]:
+    """Where it began."""
     return {
         "component": one.component,
         "ranks": list(one.ranks),
@@ -40,7 +42,8 @@ def _place(one: Place) -> dict[str, Any]:
     }
 
 
-def _evidence(one: Evidence) -> dict[str, Any]:
+def evidence_values(one: Evidence) -> dict[str, Any]:
+    """One line of evidence."""
     return {
         "path": one.path,
         "line": one.line,
@@ -52,7 +55,8 @@ def _evidence(one: Evidence) -> dict[str, Any]:
     }
 
 
-def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+def hypothesis_values(one: Hypothesis) -> dict[str, Any]:
+    """One explanation, with what speaks for and against it."""
     return {
         "class": one.cls,
         "entry": one.entry,
@@ -64,21 +68,23 @@ def _hypothesis(one: Hypothesis) -> dict[str, Any]:
     }
 
 
-def _also(one: AlsoFailed) -> dict[str, Any]:
+def also_values(one: AlsoFailed) -> dict[str, Any]:
+    """An independent failure."""
     return {
-        "failure": _failure(one.failure),
-        "initiating": _place(one.initiating),
-        "evidence": [_evidence(line) for line in one.evidence],
+        "failure": failure_values(one.failure),
+        "initiating": place_values(one.initiating),
+        "evidence": [evidence_values(line) for line in one.evidence],
     }
 
 
-def _attempt(one: Attempt) -> dict[str, Any]:
+def attempt_values(one: Attempt) -> dict[str, Any]:
+    """One attempt of the job."""
     return {
         "attempt": one.attempt,
         "verdict": str(one.verdict),
-        "failure": _failure(one.failure),
-        "initiating": _place(one.initiating),
-        "evidence": [_evidence(line) for line in one.evidence],
+        "failure": failure_values(one.failure),
+        "initiating": place_values(one.initiating),
+        "evidence": [evidence_values(line) for line in one.evidence],
         "started": one.started,
         "ended": one.ended,
         "same_as_first": one.same_as_first,
@@ -91,9 +97,9 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "verdict": str(diagnosis.verdict),
-        "failure": _failure(diagnosis.failure),
-        "initiating": _place(diagnosis.initiating),
-        "evidence": [_evidence(one) for one in diagnosis.evidence],
+        "failure": failure_values(diagnosis.failure),
+        "initiating": place_values(diagnosis.initiating),
+        "evidence": [evidence_values(one) for one in diagnosis.evidence],
         "collateral": {
             "ranks": list(diagnosis.collateral.ranks),
             "hosts": list(diagnosis.collateral.hosts),
@@ -102,13 +108,13 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
                     "what": group.what,
                     "ranks": list(group.ranks),
                     "hosts": list(group.hosts),
-                    "example": _evidence(group.example) if group.example else None,
+                    "example": evidence_values(group.example) if group.example else None,
                 }
                 for group in diagnosis.collateral.groups
             ],
         },
         "confidence": diagnosis.confidence,
-        "hypotheses": [_hypothesis(one) for one in diagnosis.hypotheses],
+        "hypotheses": [hypothesis_values(one) for one in diagnosis.hypotheses],
         "missing_fact": diagnosis.missing_fact,
         "next_action": diagnosis.next_action,
         "job": {
@@ -134,8 +140,8 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "summary": diagnosis.summary,
         "why_not": [{"who": who, "why": why} for who, why in diagnosis.why_not],
-        "also": [_also(one) for one in diagnosis.also],
-        "attempts": [_attempt(one) for one in diagnosis.attempts],
+        "also": [also_values(one) for one in diagnosis.also],
+        "attempts": [attempt_values(one) for one in diagnosis.attempts],
         "chain": [
             {
                 "cause": link.cause,
@@ -143,7 +149,7 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
                 "rule": link.rule,
                 "why": link.why,
                 "strength": link.strength,
-                "evidence": [_evidence(one) for one in link.evidence],
+                "evidence": [evidence_values(one) for one in link.evidence],
             }
             for link in diagnosis.chain
         ],
