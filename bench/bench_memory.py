@@ -145,14 +145,15 @@ def main() -> None:
     command += ["--workers", given.workers, "--quiet", "--format", "json"]
     limit = (256, 256) if given.shape == "many" else resource.getrlimit(resource.RLIMIT_NOFILE)
     begun, peak = time.monotonic(), 0
-    running = subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-    )
+    printed = given.folder / "printed.json"  # a pipe that nobody reads meanwhile would stop the command when it is full
+    with printed.open("wb") as file:
+        running = subprocess.Popen(
+            command, env=env, stdout=file, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        )
     while running.poll() is None:
         peak = max(peak, held(running.pid))
         time.sleep(0.5)
-    assert running.stdout is not None
-    answer = json.loads(running.stdout.read())
+    answer = json.loads(printed.read_bytes())
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     read = [path.stat().st_size for path in logs.rglob("*") if path.is_file()]
     result = {
