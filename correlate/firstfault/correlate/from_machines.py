@@ -300,6 +300,8 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
             for one in view.states[rank].own[:2] if rank in view.states else ():
                 candidate.support(one, "the error of the rank on that device")
         elif view.states[rank].derived:
-            candidate.base -= 1.5
-            candidate.against.append(f"rank {rank} went on to wait like the others")
+            dated = candidate.moment is not None
+            candidate.base -= 1.5 if dated else 3.5  # without a time it may be of any day since the machine started
+            when = "" if dated else ", and the record has no time that ties it to this job"
+            candidate.against.append(f"rank {rank} went on to wait like the others{when}")
     return candidate
