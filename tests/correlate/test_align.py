@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from firstfault.correlate.align import Observation, align
+from firstfault.correlate.clock_fit import fit
 
 from .simulator.clocks import (
     MOMENTS,
@@ -178,3 +179,9 @@ def test_late_lines_at_the_end_are_no_step_of_the_clock() -> None:
     alignment = align(moved)
     assert all(len(one.segments) == 1 for one in alignment.clocks.values())
     assert max(errors_at(alignment, clocks, times[-1], 0.001).error_s) < 0.02
+
+
+def test_stamps_of_whole_seconds_that_lie_far_apart_have_a_middle() -> None:
+    """Two points, a minute apart: near their median lies none of them."""
+    found = fit(np.array([0.0, 1.0]), np.array([-30.0, 30.0]), 0.0, 1.0, 0.0, 1.0)
+    assert found.offset_s == pytest.approx(0.0, abs=30.0)

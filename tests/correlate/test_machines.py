@@ -124,6 +124,31 @@ def test_an_undated_fault_of_a_device_whose_rank_completed_is_no_failure() -> No
     assert job.best() is None
 
 
+def test_an_undated_fault_of_a_rank_that_waited_and_aborted_like_the_others_is_no_cause() -> None:
+    """r1 of a: its watchdog fires as everybody's, and its launcher sees the abort that follows from it."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8).timeout(9, at=608, enqueued=9, completed=8)
+    job.launcher("a").exit(1, -6, at=609).kill(0, at=610)
+    undated(job, "a", 1)
+    found = job.best()
+    assert found is None or found.cls != "gpu-fell-off-bus"
+
+
+def test_an_undated_fault_of_a_process_of_this_run_counts() -> None:
+    """All of b are silent, so that silence says nothing; the kernel names the process of r3."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    for rank in (0, 1):
+        job.rank(rank).lost("b", at=9.5)
+    job.kernel("b").xid(13, at=0, pid=job.pid(3))
+    job.signals[-1]["kind"] = "monotonic"
+    found = job.best()
+    assert found is not None
+    assert (found.rule, found.ranks) == ("device-fault", (3,))
+
+
 def test_an_undated_fault_counts_where_its_rank_fell_silent() -> None:
     job = Job(a=2, b=2)
     for log in job.ranks():

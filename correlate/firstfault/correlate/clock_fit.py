@@ -101,7 +101,8 @@ def _centre(values: Floats, resolution: float) -> float:
     if not len(values):
         return 0.0
     median = float(np.median(values))
-    return median if resolution < 0.1 else float(np.mean(values[np.abs(values - median) <= 1.01 * resolution]))
+    near = values[np.abs(values - median) <= 1.01 * resolution]
+    return median if resolution < 0.1 or not len(near) else float(np.mean(near))  # the middle of two may be near none
 
 
 def fit(true: Floats, residual: Floats, offset: float, resolution: float, from_s: float, usual: float) -> Segment:

@@ -180,9 +180,11 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
 
 
 def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
-    """A fault that nothing dates may be weeks old: it counts only where its rank shows that the device failed it."""
+    """A fault that nothing dates may be weeks old: it counts where it names a process of this run, or where its rank
+    shows that the device failed it.
+    """
     fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
-    if fits != {Fit.UNKNOWN}:
+    if fits != {Fit.UNKNOWN} or any(reason.startswith("process id") for reason in candidate.for_):
         return candidate
     others_lost = any(state.derived for state in view.states.values())
     told = told_to_end(view)
@@ -193,7 +195,8 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
         felt = any(
             one.event in (Event.CUDA_ERROR, Event.NATIVE_CRASH, Event.HANG) for one in (*state.own, *state.derived)
         )
-        ended = any(one.died_by in (6, 7, 9, 11) and not one.killed for one in state.exits)
+        deaths = (7, 9, 11) if state.derived else (6, 7, 9, 11)  # who waited in vain aborts because of that
+        ended = any(one.died_by in deaths and not one.killed for one in state.exits)
         siblings = [one for one in view.logged() if one.host == state.host]
         # where all of a host are silent, silence says nothing of one of them
         apart = len(siblings) == 1 or not all(one.silent for one in siblings)
@@ -300,8 +303,6 @@ def _from_device(view: View, host: str | None, device: str, signals: list[Signal
             for one in view.states[rank].own[:2] if rank in view.states else ():
                 candidate.support(one, "the error of the rank on that device")
         elif view.states[rank].derived:
-            dated = candidate.moment is not None
-            candidate.base -= 1.5 if dated else 3.5  # without a time it may be of any day since the machine started
-            when = "" if dated else ", and the record has no time that ties it to this job"
-            candidate.against.append(f"rank {rank} went on to wait like the others{when}")
+            candidate.base -= 1.5
+            candidate.against.append(f"rank {rank} went on to wait like the others")
     return candidate

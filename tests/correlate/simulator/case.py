@@ -171,15 +171,21 @@ def _write(run: Cascade, chance: random.Random, truth: Truth, knobs: Knobs, fold
     # a traceback carries no stamp: only launchers that see the processes end can order two of them
     if truth.gap_s is not None and (run.style.steps_by == "first" or truth.gap_s < 10):
         settled = False
-    _files(cluster, kept, layout, folder, chance)
+    _files(cluster, kept, layout, folder, chance, cut)
     notes = [f"{name}={'yes' if value else 'no'}" for name, value in has.items()]
     notes += [cluster.backend, layout, run.style.app, run.style.steps_by, "pairs" if cluster.pairs else "one group"]
     notes.append(f"hosts={','.join(host_names.values())}")
     return Case(truth, settled, has["rank"], layout, cluster, kept, notes)
 
 
-def _files(cluster: Cluster, kept: list[Line], layout: str, folder: Path, chance: random.Random) -> None:
-    """Write the lines into files, in the order in which they were printed."""
+def _files(
+    cluster: Cluster, kept: list[Line], layout: str, folder: Path, chance: random.Random, cut: set[int]
+) -> None:
+    """Write the lines into files, in the order in which they were printed.
+
+    torchrun opens both files of a rank before it starts it, so that one which had nothing to say left an empty one;
+    of a rank whose tail was lost that file was not collected.
+    """
     files: dict[str, list[str]] = defaultdict(list)
     run_id = f"none_{chance.getrandbits(40):08x}"
     for line in kept:
@@ -195,11 +201,13 @@ def _files(cluster: Cluster, kept: list[Line], layout: str, folder: Path, chance
             files[f"{host}/agent.log"] += line.texts
         elif layout == "tree":
             assert line.rank is not None
-            name = "stdout" if line.channel == "out" else "stderr"
-            files[f"{host}/{run_id}/attempt_0/{cluster.local(line.rank)}/{name}.log"] += line.texts
+            place = f"{host}/{run_id}/attempt_0/{cluster.local(line.rank)}"
+            files[f"{place}/{'stdout' if line.channel == 'out' else 'stderr'}.log"] += line.texts
+            for name in ("stdout", "stderr") if line.rank not in cut else ():
+                files.setdefault(f"{place}/{name}.log", [])
         else:
             files[f"{host}/rank_{line.rank:02d}.log"] += line.texts
     for name, lines in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text("".join(one + "\n" for one in lines), encoding="utf-8")
