@@ -178,9 +178,7 @@ def _write(run: Cascade, chance: random.Random, truth: Truth, knobs: Knobs, fold
     return Case(truth, settled, has["rank"], layout, cluster, kept, notes)
 
 
-def _files(
-    cluster: Cluster, kept: list[Line], layout: str, folder: Path, chance: random.Random, cut: set[int]
-) -> None:
+def _files(cluster: Cluster, kept: list[Line], layout: str, folder: Path, chance: random.Random, cut: set[int]) -> None:
     """Write the lines into files, in the order in which they were printed.
 
     torchrun opens both files of a rank before it starts it, so that one which had nothing to say left an empty one;
