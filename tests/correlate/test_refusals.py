@@ -474,3 +474,22 @@ def test_a_rank_that_leaves_early_with_success_is_no_proof_of_health(host: str) 
     for rank in others:
         job.launcher(job.host(rank)).listed(rank, -6, first=rank == others[0])
     assert job.accused() == ("collective-rank-absent", (leaver,), (host,))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_error_of_a_rank_that_its_launcher_ended_is_doubted_where_another_rank_may_be_why(known: bool) -> None:
+    """r1 of b raises an exception of no known kind and is ended by its launcher, whose log is missing; of r3 of the
+    same host nothing is known, unless the launcher names r2 as the one that ended by itself.
+    """
+    job = Job(a=2, b=2)
+    for log in job.ranks(3):
+        log.steps(8)
+    for rank in (0, 1):
+        job.rank(rank).lost("b", at=9.5)
+    job.rank(2).error("python-exception", at=9.2, uncaught=True)
+    if known:
+        job.launcher("b").exit(2, 1, at=9.4)
+    else:
+        job.rank(2).kill(2, at=9.4)
+    found = job.best()
+    assert (found.ranks if found else None) == ((2,) if known else None)

@@ -41,6 +41,7 @@ class _Line:
     attempt: int | None
     text: str
     own: bool
+    format: str | None = None
 
 
 @dataclass(slots=True)
@@ -118,10 +119,14 @@ class Log:
             self.step(number, number * each, rank)
         return self
 
-    def error(self, cls: str, at: float | None = None, rank: int | None = None, **captures: Any) -> Log:
-        """An error of the rank's own: the first entry of its class."""
+    def error(
+        self, cls: str, at: float | None = None, rank: int | None = None, uncaught: bool = False, **captures: Any
+    ) -> Log:
+        """An error of the rank's own: the first entry of its class; torch's hook marks those that nothing caught."""
         entry, event, role = ERRORS[cls]
-        return self.signal(event, entry, cls, role, at, rank, **captures)
+        self.signal(event, entry, cls, role, at, rank, **captures)
+        self.lines[-1].format = "torch-rank-prefix" if uncaught else None
+        return self
 
     def timeout(
         self,
@@ -395,6 +400,7 @@ class Job:
                 "rank": one.rank,
                 "attempt": one.attempt,
                 "message": one.text,
+                "format": one.format,
             }
 
     def _signal(self, one: Row, number: int, order: dict[str, int]) -> Row:

@@ -150,6 +150,10 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     )
     if doubt:
         candidate.against.append(doubt)
+    reasons = [_ended_for_another(view, state, signal) for state, signal in found]
+    if not witnessed and all(reasons):
+        candidate.base -= 1.2
+        candidate.against.append(reasons[0])
     if all(_only_warned(signal) for signal in signals) and not witnessed:
         candidate.rule = "own-error-ambiguous"
         candidate.base = BASE["own-error-ambiguous"] - 0.6
@@ -314,9 +318,25 @@ def may_have_lived_on(view: View, state: RankState, error: Signal) -> str:
             return "nothing says that it was not caught, and torch marks those that are not in this job"
     siblings = view.names.ranks_of_host(state.host, view.attempt) if state.host else ()
     unread = [rank for rank in siblings if rank in view.states and not view.states[rank].logged]
-    if unread and not any(one.host == state.host for one in view.exits):
+    # that a launcher ended a rank does not tell who had failed before
+    if unread and not any(one.host == state.host and not one.killed for one in view.exits):
         return f"rank {unread[0]} of the same host left no log, and no launcher says which of them failed"
     return ""
+
+
+def _ended_for_another(view: View, state: RankState, error: Signal) -> str:
+    """Why a rank that its launcher had to end was hardly the first of its host, although it raised an exception: who
+    raises one ends by itself, and launchers end the others. Empty where it may have been, or where nothing shows it.
+    """
+    if not state.killed or not plain_exception(error) or not state.host:
+        return ""
+    if any(one.host == state.host and not one.killed for one in view.exits):
+        return ""
+    siblings = [view.states[rank] for rank in view.names.ranks_of_host(state.host, view.attempt) if rank in view.states]
+    unseen = [one.rank for one in siblings if not one.killed and (one.silent or not one.logged)]
+    if not unseen:
+        return ""
+    return f"its launcher ended rank {state.rank}, and rank {unseen[0]} of the same host, whose end is unknown, may be why"
 
 
 def _second_witness(view: View, state: RankState, error: Signal) -> bool:
