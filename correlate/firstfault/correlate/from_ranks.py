@@ -336,7 +336,9 @@ def _ended_for_another(view: View, state: RankState, error: Signal) -> str:
     unseen = [one.rank for one in siblings if not one.killed and (one.silent or not one.logged)]
     if not unseen:
         return ""
-    return f"its launcher ended rank {state.rank}, and rank {unseen[0]} of the same host, whose end is unknown, may be why"
+    return (
+        f"its launcher ended rank {state.rank}, and rank {unseen[0]} of the same host, whose end is unknown, may be why"
+    )
 
 
 def _second_witness(view: View, state: RankState, error: Signal) -> bool:
