@@ -21,7 +21,7 @@ Fill = Callable[[duckdb.DuckDBPyConnection], None]
 
 def memory_for(lines: int) -> str:
     """What DuckDB may hold of a timeline of that many lines: it keeps a little of each block of rows until the end."""
-    return f"{192 + 5 * max(lines // 1_000_000 - 25, 0)}MB"
+    return f"{192 + max(lines // 1_000_000 - 25, 0)}MB"
 
 
 def write_timeline(db: Path, fill: Fill, meta: Mapping[str, str], lines: int = 0) -> None:
