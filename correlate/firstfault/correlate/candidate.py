@@ -41,6 +41,7 @@ BASE = {
     "odd-call-site": 3.0,
     "straggler": 3.0,
     "full-network": 3.0,
+    "dropped-packets": 3.0,
     "io-stall": 3.0,
     "own-abort": 3.0,
     "own-error": 2.8,

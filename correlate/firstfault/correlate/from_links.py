@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
-from firstfault.correlate.from_ranks import earliest, told_to_end
+from firstfault.correlate.from_ranks import REACH, earliest, told_to_end
 from firstfault.correlate.model import Signal
 from firstfault.correlate.states import is_echo
-from firstfault.correlate.window import Window
+from firstfault.correlate.window import Fit, Window
 
 
 def link_faults(view: View, window: Window) -> Iterator[Candidate]:
@@ -46,6 +46,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
         end = len(far) >= 2 and not ended
+        dropped = felt and not ended and _dropped_packets(view, window, signals)
         yield Candidate(
             rule="link-fault",
             cls=cls,
@@ -53,11 +54,28 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             component="network",
             ranks=ranks,
             hosts=(host,) if host else (),
-            base=BASE["link-fault"] if sure or end else doubtful,
+            base=BASE["link-fault"] if sure or end else BASE["dropped-packets"] if dropped else doubtful,
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
-            for_=[f"the connections of {len(far)} other hosts to it broke"] if end else [],
+            for_=[f"the connections of {len(far)} other hosts to it broke"]
+            if end
+            else ["its kernel dropped packets, no process had failed by itself, and connections broke"]
+            if dropped
+            else [],
         )
+
+
+_DROPS = "host-conntrack-full"
+
+
+def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
+    """Whether a kernel said during the run that it drops packets, while no rank failed for a reason of its own.
+
+    What a library calls a system error is how it tells of a connection that broke.
+    """
+    drops = [one for one in signals if one.entry == _DROPS and window.fit(one) is Fit.INSIDE]
+    own = [one for state in view.states.values() for one in state.own]
+    return bool(drops) and all(one.role is Role.AMBIGUOUS and (one.cls or "") in REACH for one in own)
 
 
 def _over_tcp(view: View) -> bool:

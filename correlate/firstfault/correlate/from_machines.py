@@ -14,6 +14,7 @@ from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest, told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
+from firstfault.correlate.units import whole_unit_killed
 from firstfault.correlate.window import Fit, Window
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
@@ -79,7 +80,7 @@ def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
         if pid is None and host in named_hosts:
             continue
         for candidate in _from_victim(view, host, pid, signals):
-            yield _doubt_undated_kill(view, window, host, candidate)
+            yield _doubt_undated_kill(view, window, host, whole_unit_killed(view, host, candidate))
 
 
 _OF_A_KILL = frozenset({"dataloader-worker-died", "host-oom-kill", "process-killed", "shm-exhausted"})

@@ -149,6 +149,10 @@ def _waited_on(view: View, rank: int) -> bool:
     return state is not None and any(one.event in (Event.COLL_TIMEOUT, Event.PEER_LOSS) for one in state.derived)
 
 
+_BY_HAND = (1, 2)
+"""Signals of a terminal: it was closed (SIGHUP), or somebody pressed ctrl-c (SIGINT)."""
+
+
 def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
     """A launcher that was told to end while another one lived on: the signal came from outside and began it.
 
@@ -172,7 +176,7 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
     every_host = all(state.host is not None for state in view.states.values())
     for host, signals in sorted(told.items()):
         alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived and every_host
-        by_hand = any(one.number("signal_no") == 2 for one in signals)
+        by_hand = any(one.number("signal_no") in _BY_HAND for one in signals)
         unhurt = not any(state.own or state.derived for state in view.states.values() if state.host == host)
         candidate = Candidate(
             rule="unauthored-signal",
@@ -180,7 +184,7 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
             entry=signals[0].entry,
             component="launcher",
             ranks=(),
-            hosts=(host,) if alone else (),
+            hosts=(host,) if alone or view.names.all_hosts() == (host,) else (),
             base=BASE["own-error-ambiguous"] + 0.5
             if (alone and unhurt) or (by_hand and unhurt)
             else BASE["unauthored-signal"],

@@ -11,7 +11,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Moment, Signal, parse_ranks
 from firstfault.correlate.states import RankState
 
-_REACH = frozenset(
+REACH = frozenset(
     {
         "master-unreachable",
         "store-lost",
@@ -163,7 +163,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     if several and first.cls == "master-unreachable" and len(candidate.hosts) == len(everywhere) - 1:
         candidate.ranks, candidate.hosts, candidate.component = (), (), "job"
         candidate.for_.append("all hosts but one print it: none of them reaches that one")
-    elif ambiguous and several and (first.cls or "") in _REACH:
+    elif ambiguous and several and (first.cls or "") in REACH:
         candidate.base -= 1.2 if witnessed else 0.6
         candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
     if witnessed:
@@ -211,7 +211,7 @@ def _stands_alone(view: View, found: list[tuple[RankState, Signal]]) -> bool:
     """
     if len(found) > max(1, len(view.states) // 8):
         return False
-    if any(signal.event is Event.INIT_FAILURE or (signal.cls or "") in _REACH for _, signal in found):
+    if any(signal.event is Event.INIT_FAILURE or (signal.cls or "") in REACH for _, signal in found):
         return False
     mine = {state.rank for state, _ in found}
     return any(state.derived for state in view.states.values() if state.rank not in mine)

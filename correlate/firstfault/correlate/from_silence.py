@@ -254,6 +254,11 @@ def _waits_for(view: View, elsewhere: list[RankState], after_ns: int) -> bool:
             moment = view.times.of(signal)
             if moment is not None and moment.ns > after_ns + 5 * _SECOND + moment.bound_ns:
                 return True
+        # an error without a stamp: its process ended soon after it, by its launcher's clock
+        for end in state.exits:
+            moment = view.times.of(end.signal) if end.signal.own_stamp and not end.killed else None
+            if moment is not None and moment.ns > after_ns + 6 * _SECOND + moment.bound_ns:
+                return True
     return False
 
 

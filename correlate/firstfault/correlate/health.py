@@ -6,6 +6,8 @@ nothing.
 
 from __future__ import annotations
 
+import re
+
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
@@ -24,8 +26,16 @@ _JOB_WIDE = (
 """Facts that speak for a whole job; every other one speaks for a node, a container or a rank."""
 
 
-_OF_A_FRAMEWORK = ("complete-rank-huggingface", "complete-rank-megatron", "complete-rank-lightning")
+_OF_A_FRAMEWORK = (
+    "complete-rank-huggingface",
+    "complete-rank-megatron",
+    "complete-rank-lightning",
+    "complete-rank-nccl-tests",
+)
 """Last words of loops that all ranks leave together; one rank prints them for all."""
+
+_STARTS_ALL = re.compile(r"\b(?:mpirun|mpiexec(?:\.hydra)?|prterun|horovodrun|srun|jsrun|aprun|ibrun)\b")
+"""Launchers that are called once for all hosts: their exit status is that of the job."""
 
 
 def completions(view: View) -> list[Signal]:
@@ -44,7 +54,7 @@ def proof(view: View) -> list[Signal]:
     found = completions(view)
     wide = [signal for signal in found if not (signal.fact or "").startswith("complete-rank")]
     hosts = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
-    by_scheduler = [signal for signal in wide if (signal.fact or "").startswith(_JOB_WIDE)]
+    by_scheduler = [signal for signal in wide if (signal.fact or "").startswith(_JOB_WIDE) or _of_all_hosts(signal)]
     if by_scheduler:
         return by_scheduler
     if wide:
@@ -64,6 +74,11 @@ def proof(view: View) -> list[Signal]:
     if by_all_ranks(view) and len(steps) <= 1 and len(logged) >= world:
         return [signal for state in logged for signal in state.completed[-1:]]
     return []
+
+
+def _of_all_hosts(signal: Signal) -> bool:
+    """Whether a script states the exit status of a launcher that starts the ranks of all hosts."""
+    return (signal.fact or "").startswith("complete-launcher-exit") and bool(_STARTS_ALL.search(signal.text[:500]))
 
 
 def _by_all_logs(view: View, found: list[Signal]) -> list[Signal]:
@@ -93,7 +108,7 @@ def outlives(view: View, done: list[Signal]) -> bool:
         return True
     if not ends and any(_step_completed(signal) for signal in done):
         return True
-    if any((signal.fact or "").startswith(_JOB_WIDE) for signal in done):
+    if any((signal.fact or "").startswith(_JOB_WIDE) or _of_all_hosts(signal) for signal in done):
         return all(_went_on_after(view, state, done) for state in view.states.values())
     if not ends and _whole_launcher(view, done) and not any(state.own for state in view.states.values()):
         return True

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from math import exp
 
-from firstfault.catalog.model import FALLBACK_ENTRIES, Event
+from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import ANSWERABLE, BASE, NULL_SCORE, SHARPNESS, Candidate, View
 from firstfault.correlate.from_waits import waiting_moment
 from firstfault.correlate.model import Moment, Signal
@@ -408,6 +408,9 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
             and begun.ns + begun.bound_ns + cause.moment.bound_ns + 60 * _SECOND < cause.moment.ns
         )
         return not late
+    if cause.rule == "oom-kill" and effect.rule == "node-lost" and cause.hosts == effect.hosts:
+        # a launcher that lost its daemon on a host cannot tell what took it
+        return all(signal.role is Role.AMBIGUOUS for signal, _ in effect.signals)
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True
     if cause.rule in AMBIGUOUS:

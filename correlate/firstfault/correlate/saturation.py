@@ -2,6 +2,7 @@
 
 What shows it is sysstat's table of interfaces (`sar -n DEV`), whose last column is the share of the link's speed that
 was used (sar(1), %ifutil). An interface of a host that stays nearly full was moving data all the time: nobody hung.
+Where there is no such table, the ranks themselves may tell (`movement`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import duckdb
 
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.model import Signal
+from firstfault.correlate.movement import movement
 from firstfault.correlate.timings import line_as_signal
 
 _FULL = 80.0
@@ -30,7 +32,7 @@ def full_interfaces(con: duckdb.DuckDBPyConnection, view: View) -> dict[str, lis
         )
         SELECT l.source_id, l.line, left(l.message, 300)
         FROM heads h JOIN line_rows l USING (source_id)
-        WHERE l.line > h.line AND regexp_matches(l.message, '[A-Za-z]\\w*( +[0-9]+[.,][0-9]+){8}\\s*$')
+        WHERE l.line > h.line AND regexp_matches(l.message, '[A-Za-z]\\w*( +[0-9]+[.,][0-9]+){5,8}\\s*$')
         QUALIFY row_number() OVER (PARTITION BY l.source_id ORDER BY l.line DESC) <= 2000
         ORDER BY l.source_id, l.line
         """
@@ -39,7 +41,8 @@ def full_interfaces(con: duckdb.DuckDBPyConnection, view: View) -> dict[str, lis
     for source_id, line, text in rows:
         cells = text.split()
         if "Average:" not in cells[0]:
-            tables[source_id, cells[-9]].append((float(cells[-1].replace(",", ".")), line, text))
+            name = next(cell for cell in reversed(cells) if not cell[0].isdigit())
+            tables[source_id, name].append((float(cells[-1].replace(",", ".")), line, text))
     found = {}
     for (source_id, interface), table in sorted(tables.items()):
         full = [number for number, (used, _, _) in enumerate(table) if used >= _FULL]
@@ -63,11 +66,23 @@ def blame_full_network(con: duckdb.DuckDBPyConnection, view: View, candidates: l
     slow = [one for one in candidates if one.rule == "fabric" and one.cls == "collective-slow"]
     full = full_interfaces(con, view) if slow else {}
     if not full:
+        _blame_movement(con, view, slow)
         return
     for one in slow:
         one.base = BASE["full-network"]
         one.missing = None
         one.for_.append(f"{next(iter(full))} was nearly full until the end, so the data was moving")
-        for signals in list(full.values())[:3]:
-            for signal in signals:
-                one.support(signal, "the link was full")
+        rows = [(signal, "the link was full") for signals in list(full.values())[:3] for signal in signals]
+        one.signals = [*rows, *one.signals]
+
+
+def _blame_movement(con: duckdb.DuckDBPyConnection, view: View, slow: list[Candidate]) -> None:
+    found = movement(con, view) if slow else None
+    if found is None:
+        return
+    words, lines = found
+    for one in slow:
+        one.base = BASE["full-network"]
+        one.missing = None
+        one.for_.append(words)
+        one.signals = [*lines, *one.signals]

@@ -175,6 +175,10 @@ def echo_lines_of(signals: tuple[Signal, ...] | list[Signal]) -> set[tuple[int, 
     return lines
 
 
+_ORDERLY = "complete-rank-orderly"
+"""Facts of an orderly end, which a process that raised an exception comes to as well."""
+
+
 def build_states(
     timeline: Timeline,
     names: Names,
@@ -228,6 +232,8 @@ def build_states(
     for state in states.values():
         neighbours[state.host].append(state)
     for state in states.values():
+        if state.own:
+            state.completed = [one for one in state.completed if not (one.fact or "").startswith(_ORDERLY)]
         _end_by_last_error(state)
         _set_apart(state, state.rank in reached, neighbours[state.host], times, told)
     return states
