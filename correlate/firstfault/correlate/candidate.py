@@ -37,6 +37,7 @@ BASE = {
     "silent-host": 3.4,
     "killed-by-signal": 3.2,
     "stuck-in-completed": 3.2,
+    "never-ran": 3.6,
     "absent": 3.0,
     "odd-call-site": 3.0,
     "straggler": 3.0,

@@ -13,6 +13,7 @@ from firstfault.catalog import Catalog
 from firstfault.catalog.model import Event
 from firstfault.correlate.attempts import attempts_of, in_their_attempts
 from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.checkpoints import by_frames
 from firstfault.correlate.collectives import read_collectives
 from firstfault.correlate.contexts import Wanted
 from firstfault.correlate.diagnosis import Diagnosis
@@ -37,6 +38,7 @@ from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.names import Names
 from firstfault.correlate.odd_values import place
+from firstfault.correlate.odd_words import odd_words
 from firstfault.correlate.owners import owned
 from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
 from firstfault.correlate.saturation import blame_full_network
@@ -167,6 +169,8 @@ def _attempt(
         slow_places,
     ):
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
+    by_frames(con, candidates)
+    odd_words(con, view, candidates)
     blame_full_network(con, view, candidates)
     if not any(one.base >= CONCLUSIVE for one in candidates):
         candidates.extend(odd_call_sites(con, view))

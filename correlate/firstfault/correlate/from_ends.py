@@ -83,11 +83,17 @@ def _hosts_of_unowned_errors(view: View) -> set[str]:
     """Hosts in whose logs errors or echoes stand that nothing ties to a rank: they may be what the exits are about."""
     found: set[str] = set()
     every = view.names.all_hosts()
+    reporting: dict[int, set[str]] = defaultdict(set)
+    for one in view.exits:
+        if one.host:
+            reporting[one.signal.source.id].add(one.host)
     for signal in view.signals:
         if signal.rank is not None or signal.source.kind in ("kernel", "scheduler", "events", "status", "kubelet"):
             continue
         if is_own_error(signal) or is_echo(signal):
-            host = signal.host or signal.source.host or (every[0] if len(every) == 1 else "")
+            there = reporting.get(signal.source.id, set())
+            only = every[0] if len(every) == 1 else next(iter(there)) if len(there) == 1 else ""
+            host = signal.host or signal.source.host or only
             found.add(view.names.canonical(host) if host else "")
     return found
 

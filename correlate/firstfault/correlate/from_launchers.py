@@ -4,6 +4,7 @@ common to all.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -99,18 +100,37 @@ def lost_outside_store(view: View) -> Iterator[Candidate]:
     for server, hosts in _losers(view, launchers_only=False):
         if server in carrying or not carrying <= set(hosts):
             continue
-        own = [
-            one
-            for one in view.timeline.signals
-            if one.event is Event.NODE_LOST and not one.weak and host_of_signal(view, one) == server
-        ]
+        own = [one for one in view.timeline.signals if _goes_down(view, one, server)]
         signals = [listed[0] for _, listed in sorted(hosts.items())]
         reason = f"all {len(hosts)} hosts lost the store on {server}, which carries no rank"
         candidate = _lost(view, server, signals, BASE["launcher-error" if own else "peer-common-end"], reason)
         candidate.signals[:0] = [(one, "the host of the store goes down") for one in own[:3]]
+        pods = {pod for one in own if one.event is Event.SCHED_ACTION and (pod := _pod_of(one))}
+        if len(pods) == 1:
+            candidate.hosts = tuple(pods)
         candidate.moment = earliest(view, [*own, *signals])
         candidate.missing = f"the log of the store on {server} and its kernel log"
         yield candidate
+
+
+_SERVICE = re.compile(r"(?:-(?:service|svc|client|headless|server))+$")
+_POD = re.compile(r"\b[Pp]od/([a-z0-9][a-z0-9.-]{0,200})")
+_ENDED = frozenset({"k8s-deleted", "k8s-evicted", "k8s-preempted", "k8s-probe-failed", "k8s-emptydir-limit"})
+_REPLICA = re.compile(r"(?:-\d{1,4}|-[a-z0-9]{8,10}-[a-z0-9]{5})$")
+
+
+def _goes_down(view: View, signal: Signal, server: str) -> bool:
+    """Whether a line says that the host of a store, or the pod behind the service of that name, was ended."""
+    if signal.event is Event.NODE_LOST:
+        return not signal.weak and host_of_signal(view, signal) == server
+    pod = _pod_of(signal) if signal.event is Event.SCHED_ACTION and signal.entry in _ENDED else None
+    return pod is not None and (pod == server or _REPLICA.sub("", pod) == _SERVICE.sub("", server[:250]))
+
+
+def _pod_of(signal: Signal) -> str | None:
+    """The pod that an event is about, also where the line is a row of a list."""
+    named = _POD.search(signal.text[:500])
+    return signal.captures.get("pod") or (named[1] if named else None)
 
 
 def _hosts_of_ranks(view: View) -> set[str]:

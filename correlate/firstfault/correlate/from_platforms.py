@@ -12,6 +12,7 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal
+from firstfault.correlate.pods import never_ran, ranks_of_pod
 from firstfault.correlate.window import Window
 
 
@@ -74,7 +75,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     for signal in view.signals:
         if usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
             pod = signal.captures.get("pod")
-            if own and pod is not None and pod not in own:
+            if own and pod is not None and pod not in own and not never_ran(view, signal):
                 continue  # a list of events holds the pods of other jobs, too
             of_a_host = signal.source.host is not None and signal.source.kind not in ("scheduler", "events", "job")
             node = signal.captures.get("node")
@@ -108,6 +109,10 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
             moment=earliest(view, sure or signals),
         )
+        if host and all(never_ran(view, one) for one in signals):
+            candidate.rule, candidate.base = "never-ran", BASE["never-ran"]
+            candidate.ranks, candidate.hosts, candidate.component = ranks_of_pod(view, host), (host,), "host"
+            candidate.for_.append(f"{host} never printed a line, and its brothers never made a step")
         _long_silent(view, candidate)
         lived = [rank for rank in ranks if _waited_on(view, rank)]
         if lived:

@@ -11,7 +11,7 @@ import re
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
-from firstfault.correlate.states import RankState, is_own_error
+from firstfault.correlate.states import ORDERLY, RankState, is_own_error
 
 _JOB_WIDE = (
     "slurm-state",
@@ -89,7 +89,9 @@ def _by_all_logs(view: View, found: list[Signal]) -> list[Signal]:
     }
     ends = {one.source.id: one for one in found if one.line > last.get(one.source.id, one.line)}
     failed = any(
-        is_own_error(signal) and signal.source.id in ends and signal.line > ends[signal.source.id].line
+        is_own_error(signal)
+        and (end := ends.get(signal.source.id)) is not None
+        and (signal.line > end.line or (end.fact or "").startswith(ORDERLY))
         for signal in view.signals
     )
     return [ends[number] for number in sorted(ends)] if last and set(last) == set(ends) and not failed else []

@@ -99,10 +99,15 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
                 into = aborted if one.code == -6 else open_exits
                 into[(names.host_of(rank, one.signal.attempt), one.signal.attempt)].add(rank)
     only_host = _only(names.all_hosts())
+    reporting: dict[int, set[str | None]] = defaultdict(set)
+    for one in exits:
+        reporting[one.signal.source.id].update(names.host_of(rank, one.signal.attempt) for rank in one.ranks)
     orphans: dict[tuple[str | None, int], list[Signal]] = defaultdict(list)
     for signal in signals:
         if signal.rank is None and is_own_error(signal) and signal.source.kind not in _NOT_A_PROCESS - {"launcher"}:
-            host = names.canonical(signal.host) if signal.host else only_host
+            # a log whose launcher reports the ranks of one host is that host's
+            there = reporting.get(signal.source.id, set())
+            host = names.canonical(signal.host) if signal.host else only_host or _only(tuple(one for one in there if one))
             orphans[(host, signal.attempt)].append(signal)
     given: dict[int, int] = {}
     for key, lost in orphans.items():

@@ -175,7 +175,7 @@ def echo_lines_of(signals: tuple[Signal, ...] | list[Signal]) -> set[tuple[int, 
     return lines
 
 
-_ORDERLY = "complete-rank-orderly"
+ORDERLY = "complete-rank-orderly"
 """Facts of an orderly end, which a process that raised an exception comes to as well."""
 
 
@@ -233,7 +233,7 @@ def build_states(
         neighbours[state.host].append(state)
     for state in states.values():
         if state.own:
-            state.completed = [one for one in state.completed if not (one.fact or "").startswith(_ORDERLY)]
+            state.completed = [one for one in state.completed if not (one.fact or "").startswith(ORDERLY)]
         _end_by_last_error(state)
         _set_apart(state, state.rank in reached, neighbours[state.host], times, told)
     return states

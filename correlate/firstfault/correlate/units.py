@@ -17,6 +17,8 @@ def whole_unit_killed(view: View, host: str | None, candidate: Candidate) -> Can
     here = [view.states[rank] for rank in view.names.ranks_of_host(host, view.attempt) if rank in view.states]
     # who waits, raises or is reported by its launcher outlived the kill of the unit
     if any(one.own or one.derived or one.completed or one.exits for one in here):
+        candidate.base -= 1.2
+        candidate.against.append(f"ranks of {host} went on to speak, so that the unit was another one's")
         return candidate
     if not any(state.derived for state in view.states.values() if state.host != host):
         return candidate
