@@ -15,8 +15,8 @@ def waiting(extra: dict[int, list[str]] | None = None, hosts: int = 1) -> dict[s
     """All four ranks wait ten minutes in the same all-gather, on one host or two."""
     return {
         f"ws{1 + rank * hosts // 4}/rank{rank}.log": [
-            f"ws{1 + rank * hosts // 4}:70{rank}:90{rank} [{rank}] NCCL INFO comm 0x55cd rank {rank} nranks 4 cudaDev 0 "
-            "busId 1b000 commId 0x0ae8 - Init COMPLETE",
+            f"ws{1 + rank * hosts // 4}:70{rank}:90{rank} [{rank}] NCCL INFO comm 0x55cd rank {rank} nranks 4 "
+            "cudaDev 0 busId 1b000 commId 0x0ae8 - Init COMPLETE",
             *steps(rank),
             *(extra or {}).get(rank, []),
             *watchdog(rank),
@@ -86,7 +86,8 @@ def lost(cause: list[str] | None = None) -> dict[str, list[str]]:
 
 
 DROPS = [
-    f"May  4 10:0{minute}:30 ws2 kernel: nf_conntrack: nf_conntrack: table full, dropping packet" for minute in (0, 2, 5)
+    f"May  4 10:0{minute}:30 ws2 kernel: nf_conntrack: nf_conntrack: table full, dropping packet"
+    for minute in (0, 2, 5)
 ]
 
 
@@ -124,9 +125,7 @@ def gloo_lost(rank: int) -> list[str]:
 
 
 def test_a_unit_killed_as_one_takes_the_silent_ranks_of_its_host(tmp_path: Path) -> None:
-    logs = {
-        f"ws{1 + rank // 2}/rank{rank}.log": steps(rank) + (gloo_lost(rank) if rank < 2 else []) for rank in RANKS
-    }
+    logs = {f"ws{1 + rank // 2}/rank{rank}.log": steps(rank) + (gloo_lost(rank) if rank < 2 else []) for rank in RANKS}
     found = answer(tmp_path, {**logs, "ws2/journal.txt": KILLED})
     assert verdict(found) == ("identified", "host-oom-kill")
     assert (found["initiating"]["ranks"], found["initiating"]["hosts"]) == ([2, 3], ["ws2"])
@@ -215,7 +214,7 @@ def etcd(worker: int) -> list[str]:
         '  File "/opt/conda/lib/python3.8/site-packages/torch/distributed/elastic/agent/server/api.py", line 876, in '
         "_invoke_run",
         "    num_nodes_waiting = rdzv_handler.num_nodes_waiting()",
-        "etcd.EtcdConnectionFailed: Connection to etcd failed due to MaxRetryError(\"HTTPConnectionPool(host="
+        'etcd.EtcdConnectionFailed: Connection to etcd failed due to MaxRetryError("HTTPConnectionPool(host='
         "'etcd-service', port=2379)\")",
     ]
 
@@ -261,7 +260,7 @@ def test_tasks_of_jax_that_left_behind_an_exception_have_not(tmp_path: Path) -> 
     assert answer(tmp_path, jax([*raised, LEFT]))["verdict"] != "no-failure"
 
 
-BENCH = "   8589934592    2147483648     float     sum      -1 42949.98  200.00  375.00      0 42950.28  200.00  375.00      0"
+BENCH = "   8589934592    2147483648     float     sum  -1 42949.98  200.00  375.00  0 42950.28  200.00  375.00  0"
 
 
 @pytest.mark.parametrize(("words", "expected"), [("0 OK", "no-failure"), ("3 FAILED", "undetermined")])

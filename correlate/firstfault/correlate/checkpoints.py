@@ -16,8 +16,9 @@ from firstfault.correlate.candidate import Candidate
 from firstfault.correlate.model import Signal
 
 _SAVES = re.compile(
-    r", in (?:_?(?:async_)?save_?(?:checkpoint|ckpt|state|model|pretrained|sharded|to_|snapshot)?\w*|_?write_checkpoint\w*"
-    r"|dump_checkpoint|\w{0,40}checkpoint\w{0,20}_save\w*)\b|serialization\.py\S*, line \d+, in (?:save|_save)\b"
+    r", in (?:_?(?:async_)?save_?(?:checkpoint|ckpt|state|model|pretrained|sharded|to_|snapshot)?\w*"
+    r"|_?write_checkpoint\w*|dump_checkpoint|\w{0,40}checkpoint\w{0,20}_save\w*)\b"
+    r"|serialization\.py\S*, line \d+, in (?:save|_save)\b"
 )
 _LOADS = re.compile(
     r", in (?:_?load_?(?:checkpoint|ckpt|state_?dict|model_state|model_checkpoint|weights|optim\w*)\w*"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 
 import duckdb
 
@@ -115,7 +116,7 @@ def _grew(told: dict[int, tuple[Signal, list[Line]]]) -> tuple[str, list[tuple[S
             continue
         ranks += 1
         late = signal.stamp_ns - (parts[-1][1][1] or 0) < limit * _SECOND / 2
-        grown = len(parts) >= 2 and all(one[0] < other[0] for one, other in zip(parts, parts[1:], strict=False))
+        grown = len(parts) >= 2 and all(one[0] < other[0] for one, other in pairwise(parts))
         moving += grown and late
         if grown or parts[-1][0] > 0.5:
             evidence.extend(_evidence(signal, [one for _, one in parts], "data still arrived while it waited"))
@@ -130,9 +131,7 @@ def _nearly(told: dict[int, tuple[Signal, list[Line]]]) -> tuple[str, list[tuple
     longest, limits, slow = 0.0, 0.0, 0
     for signal, lines in told.values():
         limit = _limit_s(signal)
-        took = [
-            (float(match[1]) * _UNITS.get(match[2], 1.0), one) for one in lines if (match := _TOOK.search(one[2]))
-        ]
+        took = [(float(match[1]) * _UNITS.get(match[2], 1.0), one) for one in lines if (match := _TOOK.search(one[2]))]
         if limit is None or len(took) < 2 or took[-1][0] < _NEARLY * limit or took[-1][0] >= limit:
             continue
         slow += 1

@@ -106,8 +106,8 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
     for signal in signals:
         if signal.rank is None and is_own_error(signal) and signal.source.kind not in _NOT_A_PROCESS - {"launcher"}:
             # a log whose launcher reports the ranks of one host is that host's
-            there = reporting.get(signal.source.id, set())
-            host = names.canonical(signal.host) if signal.host else only_host or _only(tuple(one for one in there if one))
+            there = tuple(one for one in reporting.get(signal.source.id, ()) if one)
+            host = names.canonical(signal.host) if signal.host else only_host or _only(there)
             orphans[(host, signal.attempt)].append(signal)
     given: dict[int, int] = {}
     for key, lost in orphans.items():

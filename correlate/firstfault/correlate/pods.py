@@ -36,12 +36,9 @@ def ranks_of_pod(view: View, pod: str) -> tuple[int, ...]:
     """Ranks of a pod that printed nothing: by name, or by its node's number where every brother carries as many."""
     if ranks := view.names.ranks_of_host(pod, view.attempt):
         return ranks
-    node = next((one.node_rank for one in view.timeline.identities if one.host == pod and one.node_rank is not None), None)
-    if node is None:
-        node = next(
-            (one.node_rank for one in view.timeline.sources.values() if one.host == pod and one.node_rank is not None),
-            None,
-        )
+    told = [(one.host, one.node_rank) for one in view.timeline.identities]
+    told += [(one.host, one.node_rank) for one in view.timeline.sources.values()]
+    node = next((number for host, number in told if host == pod and number is not None), None)
     sizes = {len(view.names.ranks_of_host(host, view.attempt)) for host in view.names.all_hosts() if host != pod}
     if node is None or len(sizes) != 1 or not (size := sizes.pop()):
         return ()
