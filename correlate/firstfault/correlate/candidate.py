@@ -30,6 +30,7 @@ BASE = {
     "own-error-witnessed": 4.0,
     "launcher-error": 4.0,
     "odd-operation": 3.8,
+    "odd-version": 3.8,
     "named-absent": 3.6,
     "exit-code": 3.4,
     "nothing-enqueued": 3.4,

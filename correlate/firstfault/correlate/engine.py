@@ -45,6 +45,7 @@ from firstfault.correlate.saturation import blame_full_network
 from firstfault.correlate.states import build_states
 from firstfault.correlate.survival import step_times
 from firstfault.correlate.times import Times
+from firstfault.correlate.versions import odd_versions
 from firstfault.correlate.window import Window
 from firstfault.timeline import open_timeline
 from firstfault.timeline.writer import memory_for
@@ -171,6 +172,7 @@ def _attempt(
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     by_frames(con, candidates)
     odd_words(con, view, candidates)
+    odd_versions(con, view, candidates)
     blame_full_network(con, view, candidates)
     if not any(one.base >= CONCLUSIVE for one in candidates):
         candidates.extend(odd_call_sites(con, view))
