@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from firstfault.ingest.options import Bounds, IngestOptions, OptionError
+from firstfault.ingest.options import Bounds, Cluster, IngestOptions, OptionError
 
 if TYPE_CHECKING:
     from firstfault.ingest.run import IngestResult, ingest
 
-__all__ = ["Bounds", "IngestOptions", "IngestResult", "OptionError", "ingest"]
+__all__ = ["Bounds", "Cluster", "IngestOptions", "IngestResult", "OptionError", "ingest"]
 
 
 def __getattr__(name: str) -> object:

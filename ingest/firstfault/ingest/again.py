@@ -48,7 +48,7 @@ def job_mark(
     if any(mark is None for mark in marks):
         return None
     said = asdict(options)
-    for name in ("workers", "memory_limit", "reuse", "catalogs"):
+    for name in ("workers", "memory_limit", "reuse", "catalogs", "cluster"):
         del said[name]
     text = json.dumps([code_mark(options), list(roots), to_plain(list(problems)), marks, said], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -59,6 +59,15 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that reads instead of this machine alone: by default the one that this machine is part of."""
+
+    address: str | None = None
+    per_node: tuple[str, ...] = ()
+    """Paths that each node of the cluster has for itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class IngestOptions:
     """How to read a job. Glob patterns of the maps are matched against the path as cited in evidence."""
 
@@ -73,6 +82,7 @@ class IngestOptions:
     catalogs: tuple[Path, ...] = ()
     reuse: bool = True
     """Whether what was read before and has not changed may be taken as it is."""
+    cluster: Cluster | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
 

@@ -51,6 +51,13 @@ class RowsFile:
         except _BROKEN as error:
             raise SavedError(f"{self.path}: {self.member} cannot be read: {error}") from error
 
+    def content(self) -> bytes:
+        """The file of Parquet as it is."""
+        if self.member is None:
+            return self.path.read_bytes()
+        with zipfile.ZipFile(self.path) as archive:
+            return archive.read(self.member)
+
 
 @dataclass(slots=True)
 class Rows:
@@ -132,10 +139,7 @@ def save(part: Part, archive: zipfile.ZipFile, name: str) -> None:
         archive.writestr(f"{name}/{key}.parquet", as_parquet(frame))
     for key, one in rows.items():
         for number, file in enumerate(one.files):
-            if file.member is None:
-                archive.write(file.path, f"{name}/{key}-{number}.parquet")
-            else:
-                archive.writestr(f"{name}/{key}-{number}.parquet", as_parquet(file.frame()))
+            archive.writestr(f"{name}/{key}-{number}.parquet", file.content())
         for number, frame in enumerate(one.waiting, len(one.files)):
             archive.writestr(f"{name}/{key}-{number}.parquet", as_parquet(frame))
 

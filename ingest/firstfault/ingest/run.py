@@ -6,18 +6,19 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from firstfault.catalog import load_catalog
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest.again import Keep, job_mark, still_holds
 from firstfault.ingest.assemble import assemble
-from firstfault.ingest.discover import STDIN, Found, discover, printable
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.formats import Formats
+from firstfault.ingest.job import JobFiles, job_files
 from firstfault.ingest.load import catalog_version, fill, meta
-from firstfault.ingest.options import PER_PROCESS, IngestOptions, check, with_settings
+from firstfault.ingest.options import PER_PROCESS, IngestOptions
 from firstfault.ingest.part import Part
 from firstfault.ingest.plan import Unit, plan
 from firstfault.ingest.problems import Problem
@@ -26,6 +27,9 @@ from firstfault.ingest.shards import Shard, United, agreed, share, unite, write_
 from firstfault.ingest.stages import count, seldom_collected
 from firstfault.timeline import write_timeline
 from firstfault.timeline.place import remove_leftovers, workplace
+
+if TYPE_CHECKING:
+    from firstfault.ingest.nodes import Nodes
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a phase, bytes done, bytes in all."""
@@ -52,8 +56,19 @@ def ingest(
 
     A timeline that already holds exactly these files stays as it is, and of a job that grew only what is new is read.
     """
-    found, db = _found(paths, options or IngestOptions()), Path(db)
+    found, db = job_files(paths, options or IngestOptions()), Path(db)
+    if found.options.cluster is None or not found.options.cluster.per_node:
+        return _ingest(found, db, progress)
+    from firstfault.ingest.nodes import nodes_of
+
+    with nodes_of(found) as nodes:
+        return _ingest(replace(found, options=nodes.options), db, progress, nodes)
+
+
+def _ingest(found: JobFiles, db: Path, progress: Progress | None, nodes: Nodes | None = None) -> IngestResult:
     mark = job_mark(found.shown, found.files, found.problems, found.options) if found.options.reuse else None
+    if nodes is not None:
+        mark = nodes.mark(mark)
     if (counts := still_holds(db, mark)) is not None:
         remove_leftovers(db)
         return IngestResult(db, *counts)
@@ -61,6 +76,8 @@ def ingest(
     with seldom_collected(), workplace(db) as folder:
         parts = _read(plans, range(len(plans.units)), folder, progress)
         united = United(parts, found.shown, found.problems, found.options)
+        if nodes is not None:
+            united = nodes.read(united, catalog_version(plans.matcher), folder, _counted(progress, nodes.bytes))
         return _write(united, plans.matcher, db, folder, plans.total, progress, mark)
 
 
@@ -72,7 +89,7 @@ def ingest_shard(
     progress: Progress | None = None,
 ) -> IngestResult:
     """Read one share of the logs below `paths` into a file of parts, which `merge` unites with the others."""
-    found, file = _found(paths, options or IngestOptions()), Path(file)
+    found, file = job_files(paths, options or IngestOptions()), Path(file)
     plans = _planned(found)
     with seldom_collected(), workplace(file) as folder:
         places = share(plans.units, shard)
@@ -99,42 +116,22 @@ def merge(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The files of a job, and what was said of it."""
-
-    shown: list[str]
-    options: IngestOptions
-    files: list[Found]
-    problems: list[Problem]
-
-
-@dataclass(frozen=True, slots=True)
 class _Plans:
     """What is to be read, before anything is."""
 
     options: IngestOptions
     units: list[Unit]
     matcher: Matcher
+    problems: list[Problem]
 
     @property
     def total(self) -> int:
         return sum(unit.bytes for unit in self.units)
 
 
-def _found(paths: Sequence[str | Path], options: IngestOptions) -> _Found:
-    roots = [str(path) for path in paths]
-    for root in roots:
-        if root != STDIN and Path(root).is_dir():
-            options = with_settings(options, Path(root))
-    check(options)
-    problems: list[Problem] = []
-    files = list(discover(roots, follow_links=options.follow_links, problems=problems))
-    return _Found([printable(root) for root in roots], options, files, problems)
-
-
-def _planned(found: _Found) -> _Plans:
+def _planned(found: JobFiles) -> _Plans:
     units = plan(found.files, found.options.bounds)
-    return _Plans(found.options, units, Matcher.load(load_catalog(found.options.catalogs)))
+    return _Plans(found.options, units, Matcher.load(load_catalog(found.options.catalogs)), found.problems)
 
 
 def _write(
@@ -176,10 +173,10 @@ def _read(plans: _Plans, places: Sequence[int], folder: Path, progress: Progress
     missing = [(unit, place) for place, unit in units.items() if place not in parts]
     if progress:
         progress("read", done, total)
-    with contextlib.closing(_made(plans, missing, folder if big else None)) as made:  # ends its workers, come what may
-        for (unit, place), part in zip(missing, made, strict=True):
+    with contextlib.closing(_some(plans, missing, folder if big else None, folder)) as made:
+        for place, part in made:
             parts[place] = part
-            done += unit.bytes
+            done += units[place].bytes
             if keep:
                 keep.put(marks[place], part)
             if progress:
@@ -187,6 +184,35 @@ def _read(plans: _Plans, places: Sequence[int], folder: Path, progress: Progress
     if keep:
         keep.trim()
     return [parts[place] for place in units]
+
+
+def _some(
+    plans: _Plans, units: Sequence[tuple[Unit, int]], spill: Path | None, folder: Path
+) -> Generator[tuple[int, Part]]:
+    """The parts of units that have to be read, with their places: by the cluster, if there is one, the rest here."""
+    if plans.options.cluster is not None and units:
+        from firstfault.ingest.nodes import read_shared
+
+        read = set()
+        for place, part in read_shared(units, plans.options, catalog_version(plans.matcher), folder, plans.problems):
+            read.add(place)
+            yield place, part
+        units = [one for one in units if one[1] not in read]
+    with contextlib.closing(_made(plans, units, spill)) as made:  # ends its workers, come what may
+        yield from zip((place for _, place in units), made, strict=True)
+
+
+def _counted(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """What counts the bytes that the nodes have read."""
+    done = 0
+
+    def count_on(size: int) -> None:
+        nonlocal done
+        done += size
+        if progress:
+            progress("nodes", done, total)
+
+    return count_on
 
 
 def _made(plans: _Plans, units: Sequence[tuple[Unit, int]], spill: Path | None) -> Generator[Part]:

@@ -161,32 +161,46 @@ def _united(files: Sequence[Path], heads: Sequence[Mapping[str, Any]], options: 
     _complete(files, heads)
     told = IngestOptions(**first["options"])
     options = replace(options, hosts=told.hosts, ranks=told.ranks, tz=told.tz, year=told.year, keep_text=told.keep_text)
-    parts = []
+    read: dict[int, list[tuple[int, Part]]] = {}
     for file, head in zip(files, heads, strict=True):
         with zipfile.ZipFile(file) as archive:
-            parts += [((head["shard"][0] if head["own"] else 0, place), head, load(file, archive, str(place)))
-                      for place in head["places"]]  # fmt: skip
-    parts.sort(key=lambda one: one[0])
+            read[head["shard"][0]] = [(place, load(file, archive, str(place))) for place in head["places"]]
     if not first["own"]:
         problems = from_plain(list[Problem], first["problems"])
-        return United([part for _, _, part in parts], list(first["roots"]), problems, options)
-    return _of_machines(sorted(heads, key=lambda head: int(head["shard"][0])), parts, options)
+        parts = sorted((one for some in read.values() for one in some), key=lambda one: one[0])
+        return United([part for _, part in parts], list(first["roots"]), problems, options)
+    machines = [
+        Machine(
+            head["host"], head["roots"], from_plain(list[Problem], head["problems"]),
+            [part for _, part in sorted(read[head["shard"][0]], key=lambda one: one[0])],
+        )
+        for head in sorted(heads, key=lambda head: int(head["shard"][0]))
+    ]  # fmt: skip
+    return of_machines(machines, United([], [], [], options))
 
 
-def _of_machines(heads: Sequence[Mapping[str, Any]], parts: list[Any], options: IngestOptions) -> United:
-    """Parts of files that lie on several machines: a path that two of them have gets its machine in front."""
-    roots: list[str] = []
-    first: dict[int, int] = {}
-    problems: list[Problem] = []
-    for head in heads:
-        first[head["shard"][0]] = len(roots)
-        several = len(head["roots"]) > 1
-        roots += [f"{head['host']}/{root.strip('/')}" if several else head["host"] for root in head["roots"]]
-        problems += from_plain(list[Problem], head["problems"])
-    for (index, _), _, part in parts:
-        for state in part.states:
-            state.root += first[index]
-    return United([part for _, _, part in parts], roots, problems, options)
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was read of the files that only one machine has; its parts in their order."""
+
+    host: str
+    roots: Sequence[str]
+    problems: Sequence[Problem]
+    parts: Sequence[Part]
+
+
+def of_machines(machines: Sequence[Machine], shared: United) -> United:
+    """All of it with what lies nowhere in particular; a path that two machines have gets its machine in front."""
+    roots, problems, parts = list(shared.roots), list(shared.problems), list(shared.parts)
+    for machine in machines:
+        for part in machine.parts:
+            for state in part.states:
+                state.root += len(roots)
+            parts.append(part)
+        several = len(machine.roots) > 1
+        roots += [f"{machine.host}/{root.strip('/')}" if several else machine.host for root in machine.roots]
+        problems += machine.problems
+    return United(parts, roots, problems, shared.options)
 
 
 def _complete(files: Sequence[Path], heads: Sequence[Mapping[str, Any]]) -> None:
@@ -218,4 +232,7 @@ def _head(file: Path) -> dict[str, Any]:
     raise PartError(f"{file}: no part of a timeline that this version can read")
 
 
-__all__ = ["PartError", "SavedError", "Shard", "United", "agreed", "parse_shard", "share", "unite", "write_part"]
+__all__ = [
+    "Machine", "PartError", "SavedError", "Shard", "United", "agreed", "of_machines", "parse_shard", "share", "unite",
+    "write_part",
+]  # fmt: skip

@@ -22,7 +22,9 @@ from firstfault.cli.live_commands import add_live_commands
 from firstfault.cli.messages import CommandError, Status, errors_in_words, say
 from firstfault.cli.redaction import Redact, redact_in_place, redactor
 from firstfault.cli.settings import (
+    Address,
     CatalogDirs,
+    Engine,
     Follow,
     Format,
     Fresh,
@@ -30,9 +32,10 @@ from firstfault.cli.settings import (
     KeepText,
     MemoryLimit,
     Output,
-    Paths,
+    PerNode,
     Quiet,
     RankMap,
+    SomePaths,
     Timeline,
     Workers,
     Year,
@@ -40,6 +43,7 @@ from firstfault.cli.settings import (
     check_format,
     existing,
     ingest_options,
+    with_engine,
 )
 from firstfault.cli.sql import sql
 
@@ -55,7 +59,7 @@ app.add_typer(catalog_app, name="catalog")
 
 @app.command()
 def diagnose(
-    paths: Paths,
+    paths: SomePaths = None,
     format_: Format = None,
     output: Output = None,
     fail_on_failure: Annotated[
@@ -73,6 +77,9 @@ def diagnose(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     keep_text: KeepText = None,
+    engine: Engine = "local",
+    address: Address = None,
+    per_node: PerNode = None,
     fresh: Fresh = False,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
@@ -84,6 +91,8 @@ def diagnose(
         options = ingest_options(
             host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
+        paths = paths or []
+        options = with_engine(options, paths, engine, address, per_node)
         from firstfault.cli.kept import keep_diagnosis, known_diagnosis, timeline_of
         from firstfault.cli.run import judge, read_logs, show, write_all
 
@@ -112,11 +121,11 @@ def diagnose(
 
 @app.command()
 def ingest(
-    paths: Paths,
     db: Annotated[
         Path,
         typer.Option("--db", metavar="FILE", help="The timeline to write; replaces an older one when all is read."),
     ],
+    paths: SomePaths = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say of each file what it was taken for, and why.")
     ] = False,
@@ -140,6 +149,9 @@ def ingest(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     keep_text: KeepText = None,
+    engine: Engine = "local",
+    address: Address = None,
+    per_node: PerNode = None,
     fresh: Fresh = False,
     catalog_dirs: CatalogDirs = None,
     quiet: Quiet = False,
@@ -149,10 +161,16 @@ def ingest(
         options = ingest_options(
             host_map, rank_map, tz, year, follow_links, workers, catalog_dirs, keep_text, memory_limit, fresh
         )
+        paths = paths or []
+        options = with_engine(options, paths, engine, address, per_node)
         from firstfault.cli.run import counted, read_logs
 
         if db.is_dir():
             raise CommandError(f"--db {db}: this is a directory; give the file to write", Status.USAGE)
+        if shard is not None and options.cluster:
+            raise CommandError(
+                "--shard: the cluster shares the files out itself; leave out one of the two", Status.USAGE
+            )
         if shard is not None:
             from firstfault.cli.run import read_shard
 

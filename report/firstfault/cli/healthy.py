@@ -31,7 +31,7 @@ def read_healthy(path: str | None, folder: Path, options: IngestOptions, quiet: 
     database = given
     if not (given.is_file() and given.suffix == ".duckdb"):
         database = folder / "healthy.duckdb"
-        read_logs([path], database, replace(options, hosts={}, ranks={}), quiet)
+        read_logs([path], database, replace(options, hosts={}, ranks={}, cluster=None), quiet)
     completed = judge(database, options.catalogs).verdict == "no-failure"
     if not completed:
         say(f"firstfault: {path}: nothing proves that this run went well; it is compared, but changes no hypothesis")

@@ -99,6 +99,7 @@ def _trimmed(kept: Path, used: Path) -> None:
 
 
 def _name(paths: Sequence[str], options: IngestOptions) -> str:
-    said = {name: value for name, value in asdict(options).items() if name not in ("workers", "memory_limit")}
+    said = {name: one for name, one in asdict(options).items() if name not in ("workers", "memory_limit", "cluster")}
+    said["per_node"] = options.cluster.per_node if options.cluster else ()
     text = repr(([os.path.abspath(path) for path in paths], list(paths), sorted(said.items())))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -74,9 +74,10 @@ def in_words(error: Exception) -> tuple[str, Status] | None:
     from firstfault.catalog.problem import CatalogError
     from firstfault.ingest import OptionError
     from firstfault.ingest.format_load import FormatError
+    from firstfault.ingest.ray_cluster import ClusterError
     from firstfault.ingest.shards import PartError, SavedError
 
-    if isinstance(error, PartError | SavedError):
+    if isinstance(error, PartError | SavedError | ClusterError):
         return str(error), Status.FAILED
     if isinstance(error, OptionError):
         return str(error), Status.USAGE

@@ -41,7 +41,7 @@ def read_logs(
     with progress_bar(not quiet) as bar:
         result = pipeline.ingest(paths, database, options, report or bar)
     if result.lines == 0:
-        raise CommandError(_nothing(paths, database))
+        raise CommandError(_nothing([*paths, *(options.cluster.per_node if options.cluster else ())], database))
     return result
 
 

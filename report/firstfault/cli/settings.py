@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,12 @@ FORMATS = ("text", "markdown", "html", "json")
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives, or '-' for standard input.")
+]
+SomePaths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...", show_default=False, help="Directories, files, archives, or '-' for standard input."
+    ),
 ]
 Timeline = Annotated[Path, typer.Argument(metavar="DB", help="A timeline made by ingest --db or diagnose --output.")]
 Format = Annotated[
@@ -53,6 +60,28 @@ MemoryLimit = Annotated[
     str | None,
     typer.Option(
         "--memory-limit", metavar="SIZE", help="Memory for all processes together, such as 2G; by default 256M each."
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|ray",
+        help="What reads: this machine, or the nodes of a Ray cluster (firstfault[ray]).",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="With --engine ray: the cluster; by default the one of this machine."
+    ),
+]
+PerNode = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--per-node",
+        metavar="PATH",
+        help="With --engine ray: logs that each node has for itself under this path; may be repeated.",
     ),
 ]
 Fresh = Annotated[
@@ -138,6 +167,28 @@ def ingest_options(
         reuse=not fresh,
         memory_limit=None if memory_limit is None else size(memory_limit),
     )
+
+
+def with_engine(
+    options: IngestOptions, paths: list[str], engine: str, address: str | None, per_node: list[str] | None
+) -> IngestOptions:
+    """The options with who is to read; refuses what does not go together."""
+    from firstfault.ingest import Cluster
+
+    if engine not in ("local", "ray"):
+        raise CommandError(f"--engine {engine}: choose local or ray", Status.USAGE)
+    for name, given in (("--address", address), ("--per-node", per_node)):
+        if given and engine == "local":
+            raise CommandError(f"{name}: it says what a cluster reads; give --engine ray too", Status.USAGE)
+    if not paths and not per_node:
+        raise CommandError(
+            "missing PATH: give the logs of the job, a directory, a file, an archive, or '-'", Status.USAGE
+        )
+    if engine == "local":
+        return options
+    if "-" in paths:
+        raise CommandError("--engine ray: standard input cannot be shared out; give files or directories", Status.USAGE)
+    return replace(options, cluster=Cluster(address, tuple(per_node or ())))
 
 
 def size(text: str) -> int:
