@@ -122,4 +122,10 @@ def _by_exit(signals: tuple[Signal, ...], names: Names, exits: list[Exit]) -> tu
         elif ranks and len(tracebacks) % len(ranks) == 0 and len({signal.cls for signal in tracebacks}) == 1:
             each = len(tracebacks) // len(ranks)
             given.update({signal.id: ranks[number // each] for number, signal in enumerate(tracebacks)} if each else {})
+    for signal in signals:
+        if signal.rank is None and is_echo(signal) and signal.source.kind not in _NOT_A_PROCESS - {"launcher"}:
+            key = (names.canonical(signal.host) if signal.host else only_host, signal.attempt)
+            ended = (open_exits.get(key, set()) | aborted.get(key, set())) - set(given.values())
+            if len(ended) == 1:
+                given[signal.id] = next(iter(ended))
     return tuple(replace(signal, rank=given[signal.id]) if signal.id in given else signal for signal in signals)

@@ -15,7 +15,7 @@ class Evidence:
 
     def __init__(self, seen: Witnesses, hosts: SourceHosts, layout: Layout) -> None:
         self._seen, self._hosts, self._layout = seen, hosts, layout
-        self.pid_rank, self.pid_host = Votes(), Votes()
+        self.pid_rank, self.pid_host, self.pid_local = Votes(), Votes(), Votes()
         self.rank_host, self.rank_local, self.placed = Votes(), Votes(), Votes()
         self.node_local, self.node_rank, self.task_host = Votes(), Votes(), Votes()
         for one in seen.statements:
@@ -37,6 +37,11 @@ class Evidence:
         if not tree:
             keys.append(("source", str(source_id)))
         return keys
+
+    def local_of_pid(self, source_id: int, host: str | None, pid: int) -> int | None:
+        """The local rank that a launcher gives to a process of its node."""
+        where: Node = ("host", host) if host is not None else ("source", str(source_id))
+        return self.pid_local.sure_int((where, pid))
 
     def hosts_of_ranks(self) -> dict[int, str]:
         """The host of every rank that has one."""
@@ -77,6 +82,9 @@ class Evidence:
                 self.node_rank.count(("host", host), one.node_rank, one.how)
             if one.how in ("rendezvous", "command"):
                 self.node_rank.count(("source", str(one.source_id)), one.node_rank, one.how)
+        if rank is None and one.pid is not None and one.how == "launcher-table":
+            where: Node = ("host", host) if host is not None else ("source", str(one.source_id))
+            self.pid_local.count((where, one.pid), one.local_rank, one.how)
         if rank is None or not self._layout.possible(rank):
             return
         self.rank_host.count(rank, host, placed)

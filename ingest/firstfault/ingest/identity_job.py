@@ -209,8 +209,10 @@ class Job:
             rank = one.rank
             if rank is None and one.task is not None and self._maps.layout.task_is_rank:
                 rank = one.task
-            if rank is None and one.own and one.local_rank is not None:
-                rank = self._maps.rank_of_local(one.source_id, one.host or one.said_host, one.local_rank)
+            child = one.how == "launcher-table" and one.pid is not None
+            if rank is None and (one.own or child) and one.local_rank is not None:
+                host = one.host or one.said_host or (self._hosts.of(one.source_id) if child else None)
+                rank = self._maps.rank_of_local(one.source_id, host, one.local_rank)
             host, local = one.host, one.local_rank
             if host is None and one.speaks_for_node:
                 host = one.said_host or self._hosts.of(one.source_id)

@@ -58,6 +58,8 @@ def _tasks_are_ranks(seen: Witnesses, world: int | None, local_prefix: frozenset
     agree = disagree = 0
     for s in seen.order:
         ranks = {one.rank for one in seen.own.get(s, ()) if one.rank is not None}
+        if s not in local_prefix:
+            ranks |= {key.rank for key in seen.keys[s] if key.rank is not None}
         if (task := seen.claims[s].task) is not None and ranks:
             agree += ranks == {task} != {0}
             disagree += ranks != {task}

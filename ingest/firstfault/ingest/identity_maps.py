@@ -37,6 +37,7 @@ class RankMaps:
                 dumped = self._seen.sources[s].reader_kind == STACKS
                 self._rank[s] = self._whole.by_process(s) if dumped else self._by_arithmetic(s)
         self._spread()
+        self._place_nodes()
 
     # what a source is
 
@@ -86,7 +87,9 @@ class RankMaps:
 
     def rank_of_pid(self, source_id: int, host: str | None, pid: int) -> int | None:
         """The rank of a process."""
-        return rank_of_pid(self._evidence, source_id, host, pid)
+        found = rank_of_pid(self._evidence, source_id, host, pid)
+        local = self._evidence.local_of_pid(source_id, host, pid) if found is None else None
+        return found if local is None else self.rank_of_local(source_id, host, local)
 
     def host_of_pid(self, source_id: int, pid: int) -> str | None:
         """The host of a process, as a launcher's table in the same source says."""
@@ -165,6 +168,16 @@ class RankMaps:
         if claims.local_rank is None or self.ranks_in(s) or self._seen.is_node_log(s):
             return None
         return self.rank_of_local(s, self._hosts.of(s), claims.local_rank)
+
+    def _place_nodes(self) -> None:
+        """Files of nodes that bear the number of a node only, on the host that has this number."""
+        hosts: dict[int, set[str]] = defaultdict(set)
+        for host, number in self._nodes.numbers().items():
+            hosts[number].add(host)
+        for s in self._seen.order:
+            number = self.node_rank_of(s)
+            if number is not None and self._hosts.of(s) is None and len(hosts.get(number, ())) == 1:
+                self._hosts.put(s, next(iter(hosts[number])))
 
     def _spread(self) -> None:
         """What sources with a rank say about hosts and local ranks, and hosts for sources of known ranks."""

@@ -42,6 +42,12 @@ class Nodes:
             start = self._starts_of_blocks.get(node)
         return start + local_rank if start is not None and self._layout.possible(start + local_rank) else None
 
+    def numbers(self) -> dict[str, int]:
+        """The node rank of each host, as it is said or as its block of ranks gives it."""
+        size = self._blocks.size
+        found = {host: start // size for host, start in self._blocks.starts.items()} if size else {}
+        return {**found, **self._evidence.nodes_of_hosts()}
+
     def _find_blocks(self) -> Blocks:
         """Blocks of ranks by host; ranks that nothing places get the host of their block."""
         evidence, layout = self._evidence, self._layout

@@ -16,6 +16,7 @@ from firstfault.ingest.dumps.rows import DumpIdentity
 from firstfault.ingest.identity_commands import host_list, numbers, of_text, small
 from firstfault.ingest.identity_pairs import pairs_of
 from firstfault.ingest.identity_places import MAP_FACTS, PLACES, RANKS_ON, place_of_row, placed_by_maps, ranks_on
+from firstfault.ingest.identity_sentences import RANKS_HERE, Here, fitting, ranks_here
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 INTEL_MPI = "identity-intel-mpi"
@@ -28,12 +29,14 @@ RESTARTS = "start-restart-count"
 LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"})
 """Facts whose `count` is the number of processes of a node."""
 HOSTFILE = "identity-hostfile"
+ALLOCATED = "identity-slurm-allocated"
+"""The controller's word about the nodes of a job; it names those of other jobs alike."""
 WORLD_NAMED = "identity-world-named"
 """Its size counts only where nothing else states one: other groups have a `world_size`, too."""
 ELASTIC_RESULT = "identity-elastic-result"
 HF_PROCESS = "identity-hf-process"
 """Its number is the local rank where it is that of the device, too; other trainers print the rank in the same words."""
-TOGETHER = frozenset({ELASTIC_RESULT, *MAP_FACTS})
+TOGETHER = frozenset({ELASTIC_RESULT, ALLOCATED, RANKS_HERE, *MAP_FACTS})
 """Facts whose lines mean something together only."""
 TEXT_LIMIT = 4096
 
@@ -206,10 +209,47 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
                 local_rank=local_rank, node_rank=node_rank,
             )
         )  # fmt: skip
+    found.extend(_allocated(rows))
+    found.extend(_ranks_here(rows))
     for source_id in sorted(dumps):
         found.extend(_of_dump(source_id, one) for one in dumps[source_id])
     found = _in_hostfiles(_without_node_numbers(found))
     return sorted(found, key=lambda one: (one.source_id, one.line, one.how, -1 if one.rank is None else one.rank))
+
+
+def _allocated(rows: Sequence[Spoken]) -> Iterator[Statement]:
+    """The nodes of the job, numbered in the order in which its controller lists them."""
+    told = [(row, row.captures or {}) for row in rows if row.fact == ALLOCATED]
+    jobs = {captures.get("jobid", "") for _, captures in told}
+    if len(jobs) > 1:
+        jobs &= {(row.captures or {}).get("jobid", "") for row in rows if row.fact != ALLOCATED}
+    for row, captures in told if len(jobs) == 1 else ():
+        if captures.get("jobid", "") in jobs:
+            for node_rank, host in enumerate(host_list(captures.get("hosts", ""))):
+                yield Statement(
+                    row.source_id, row.line, "host-list", own=False, fact=row.fact, host=host, node_rank=node_rank
+                )
+
+
+def _ranks_here(rows: Sequence[Spoken]) -> Iterator[Statement]:
+    """The ranks of the nodes whose sources say in free words which ranks they carry."""
+    by_place = {(row.source_id, row.line): row for row in rows if row.fact == RANKS_HERE}
+    placed = {(row.source_id, row.line) for row in rows if row.fact == RANKS_ON}
+    said: list[tuple[int, int, Here]] = []
+    for (source_id, line), row in by_place.items():
+        here = ranks_here((row.text or "")[:TEXT_LIMIT]) if (source_id, line) not in placed else None
+        if here is not None:
+            said.append((source_id, line, here))
+    for source_id, line, here in fitting(said):
+        row = by_place[source_id, line]
+        base = Statement(
+            source_id, line, "rendezvous", own=False, fact=RANKS_HERE, host=here.host, node_rank=here.node_rank,
+            local_world=len(here.ranks), said_host=row.host, said_pid=row.pid,
+        )  # fmt: skip
+        if here.host is not None:
+            yield replace(base, how="start-line", own=True, local_world=None)
+        for local_rank, rank in enumerate(here.ranks):
+            yield replace(base, rank=rank, local_rank=local_rank)
 
 
 def _alone(statements: Sequence[Statement]) -> list[Statement]:

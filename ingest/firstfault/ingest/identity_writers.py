@@ -84,7 +84,8 @@ class WholeSources:
     def _speaks_alone(self, s: int, rank: int) -> bool:
         """Whether the one rank that a file names wrote all of it: other ranks may stand in it without a name."""
         claims, keys = self._seen.claims[s], self._seen.keys[s]
-        told = any(claim is not None for claim in (claims.rank, claims.task, claims.local_rank, claims.pid))
+        task = claims.task if self._layout.task_is_rank else None  # else it is a node, of several ranks
+        told = any(claim is not None for claim in (claims.rank, task, claims.local_rank, claims.pid))
         if told or claims.index == rank:
             return True
         if self._seen.is_node_log(s):
