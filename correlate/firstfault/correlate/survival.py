@@ -34,6 +34,7 @@ class Survival:
 
     def __init__(self, timeline: Timeline, times: Times, attempt: int, later_steps: dict[int, tuple[int, int]]) -> None:
         self._times = times
+        self._ends = timeline.ends
         self._later_steps = later_steps
         self._by_source: dict[tuple[int, int | None], Progress] = {}
         self._by_rank: dict[int, list[Progress]] = defaultdict(list)
@@ -99,10 +100,15 @@ class Survival:
                     return True
         return False
 
+    def _undated(self, signal: Signal) -> bool:
+        """Whether a line has only the time of an earlier one, and none with a time follows: it may be much later."""
+        end = self._ends.get(signal.source.id)
+        return not signal.own_stamp and end is not None and end[1] == signal.stamp_ns
+
     def _job_went_on(self, signal: Signal) -> bool:
         """Whether the whole job passed several steps after the error."""
         when = self._times.of(signal)
-        if when is None or not self._steps:
+        if when is None or not self._steps or self._undated(signal):
             return False
         later = len(self._steps) - bisect_right(self._steps, when.end_ns + _SECOND)
         return later >= _STEPS and self._steps[-1] > when.end_ns + 3 * _SECOND

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from firstfault.ingest.identity_commands import numbers
 
 RANKS_HERE = "identity-ranks-here"
+HOST_HERE = "identity-host-here"
 SIZE_LIMIT = 1024
 """Ranks that one node can carry."""
 _RANKS = re.compile(
@@ -23,7 +24,7 @@ _RANKS = re.compile(
 )
 _HOST = r"[A-Za-z][A-Za-z_-]{0,60}\d[\w.-]{0,120}"
 _ON = re.compile(rf"(?i)\b(?:on|host|hostname|@)[ =:]{{1,2}}(?:host |node )?({_HOST})")
-_FIRST = re.compile(rf"^\[?({_HOST})[\]:,|]{{0,2}} (?:node|ranks?|global|local|task)\b", re.I)
+_FIRST = re.compile(rf"^\[?({_HOST})[\]:,|]{{0,2}} (?:node[_ ]?rank|node|ranks?|global|local|task)\b", re.I)
 _NODE = re.compile(r"(?i)\bnode[_ ]?(?:rank|id|index|number)?[ =:#]{1,2}(\d{1,6})\b")
 _OTHERS = re.compile(
     r"(?i)\b(?:miss\w*|wait\w*|lost|los(?:e|ing)|fail\w*|errors?|time[sd]? ?-?out|timeout|dead|died|did|not|never|absent"
@@ -68,6 +69,23 @@ def fitting(said: Iterable[tuple[int, int, Here]]) -> list[tuple[int, int, Here]
             by_source[source_id][here.ranks] = (line, here)
     alone = {s: next(iter(found.values())) for s, found in by_source.items() if len(found) == 1}
     return [(s, *alone[s]) for s in sorted(alone)] if _apart(alone, len(by_source)) else []
+
+
+def hosts_here(said: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """(source, line, host) of sources in which lines that begin with a host name one alone, where no two name the same.
+
+    A single source must begin several lines so.
+    """
+    by_source: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for source_id, line, host in said:
+        if not _NO_HOST.match(host):
+            by_source[source_id].append((line, host))
+    names = {s: {host for _, host in found} for s, found in by_source.items()}
+    every = [host for found in names.values() for host in found]
+    if len(every) != len(names) or len(set(every)) < len(every):
+        return []
+    least = 3 if len(names) == 1 else 1
+    return [(s, *found[0]) for s, found in sorted(by_source.items()) if len(found) >= least]
 
 
 def _apart(alone: Mapping[int, tuple[int, Here]], sources: int) -> bool:

@@ -16,7 +16,7 @@ from firstfault.ingest.dumps.rows import DumpIdentity
 from firstfault.ingest.identity_commands import host_list, numbers, of_text, small
 from firstfault.ingest.identity_pairs import pairs_of
 from firstfault.ingest.identity_places import MAP_FACTS, PLACES, RANKS_ON, place_of_row, placed_by_maps, ranks_on
-from firstfault.ingest.identity_sentences import RANKS_HERE, Here, fitting, ranks_here
+from firstfault.ingest.identity_sentences import HOST_HERE, RANKS_HERE, Here, fitting, hosts_here, ranks_here
 
 OWN_EVENTS = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.PHASE, Event.COMPLETION, Event.PROGRESS})
 INTEL_MPI = "identity-intel-mpi"
@@ -36,7 +36,7 @@ WORLD_NAMED = "identity-world-named"
 ELASTIC_RESULT = "identity-elastic-result"
 HF_PROCESS = "identity-hf-process"
 """Its number is the local rank where it is that of the device, too; other trainers print the rank in the same words."""
-TOGETHER = frozenset({ELASTIC_RESULT, ALLOCATED, RANKS_HERE, *MAP_FACTS})
+TOGETHER = frozenset({ELASTIC_RESULT, ALLOCATED, RANKS_HERE, HOST_HERE, *MAP_FACTS})
 """Facts whose lines mean something together only."""
 TEXT_LIMIT = 4096
 
@@ -211,6 +211,9 @@ def statements_of(spoken: Iterable[Spoken], dumps: Mapping[int, Sequence[DumpIde
         )  # fmt: skip
     found.extend(_allocated(rows))
     found.extend(_ranks_here(rows))
+    told = ((row.source_id, row.line, (row.captures or {}).get("host", "")) for row in rows if row.fact == HOST_HERE)
+    for source_id, line, host in hosts_here(told):
+        found.append(Statement(source_id, line, "start-line", own=True, fact=HOST_HERE, host=host.rstrip(".-")))
     for source_id in sorted(dumps):
         found.extend(_of_dump(source_id, one) for one in dumps[source_id])
     found = _in_hostfiles(_without_node_numbers(found))
