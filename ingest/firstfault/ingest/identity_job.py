@@ -17,6 +17,7 @@ from firstfault.ingest.identity_hosts import HostNames
 from firstfault.ingest.identity_kinds import Writers, clock_of, kind_of
 from firstfault.ingest.identity_links import by_process
 from firstfault.ingest.identity_maps import RankMaps
+from firstfault.ingest.identity_marks import MarkReading
 from firstfault.ingest.identity_ranks import with_world_ranks, world_size
 from firstfault.ingest.identity_sources import (
     LineKey,
@@ -68,8 +69,10 @@ class Job:
             if claims[s].attempt is None:
                 claims[s] = replace(claims[s], attempt=attempt)
         keys = line_keys(summary, sorted(by_id))
+        self.marks = MarkReading(by_id, claims, keys)
+        claims = self.marks.claims()
         statements = [one for one in statements if one.source_id in by_id]
-        statements = [*statements, *by_process(keys, statements)]
+        statements = [*statements, *self.marks.statements(), *by_process(keys, statements)]
         counts: dict[str, int] = {}
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
@@ -85,7 +88,7 @@ class Job:
             )
             for one in statements
         ]
-        self._local_prefix = _local_prefixes(statements)
+        self._local_prefix = _local_prefixes(statements) | self.marks.local
         statements = [
             replace(one, rank=one.said_rank)
             if one.own

@@ -35,7 +35,7 @@ def claims_of(spoken: Iterable[Spoken], job: Job, owned: Iterable[tuple[int, Own
         for claim in _of_block(source_id, block, job):
             found.setdefault(claim[:2], claim)
     for row in spoken:
-        for claim in (*_of_record(row, job), *_of_error(row, job)):
+        for claim in (*_of_record(row, job), *_of_error(row, job), *_of_mark(row, job)):
             found.setdefault(claim[:2], claim)
     return [found[key] for key in sorted(found)]
 
@@ -59,6 +59,16 @@ def _of_error(row: Spoken, job: Job) -> Iterator[Claim]:
         return
     text = (row.captures or {}).get("rank", "")
     rank = small(int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if rank is None or (job.world is not None and rank >= job.world):
+        return
+    who = job.resolve(LineKey(row.source_id, row.host, rank, None, row.pid, None, 0, 0))
+    yield Claim(row.source_id, row.line, rank, who.local_rank, who.host)
+
+
+def _of_mark(row: Spoken, job: Job) -> Iterator[Claim]:
+    if row.rank is not None or row.event == Event.IDENTITY:
+        return
+    rank = job.marks.rank_of(row.source_id, row.text or "")
     if rank is None or (job.world is not None and rank >= job.world):
         return
     who = job.resolve(LineKey(row.source_id, row.host, rank, None, row.pid, None, 0, 0))
