@@ -116,6 +116,9 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
     if rank is None and process and not process.startswith(_WORKER_NAMES):
         return
     ranks = (rank,) if rank is not None else ()
+    every = view.names.ranks_of_host(host, view.attempt) if host else ()
+    if not ranks and pid is None and every and set(lost) == set(every) and len(every) < len(view.states):
+        ranks, how = every, f"a whole unit of {host} was killed, and none of its ranks printed anything afterwards"
     candidate = Candidate(
         rule="oom-kill",
         cls=signals[0].cls or "host-oom-kill",
@@ -225,6 +228,21 @@ def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[i
         gpu = one.number("gpu")
         if gpu is not None and host is not None and (rank := view.names.rank_of_gpu(host, gpu)) is not None:
             return rank, f"GPU {gpu} of {host} is rank {rank}"
+    return _device_of_unknown_node(view, host, signals)
+
+
+def _device_of_unknown_node(view: View, host: str | None, signals: list[Signal]) -> tuple[int | None, str]:
+    """Of the ranks whose device has the address, on a node that carries none by its name: the one that fell silent or
+    raised an error of its own while the others waited.
+    """
+    if host is None or view.names.ranks_of_host(host, view.attempt):
+        return None, ""
+    for one in signals:
+        ranks = view.names.ranks_of_bus(one.captures.get("bus_id") or "")
+        states = [view.states[rank] for rank in ranks if rank in view.states]
+        apart = [state.rank for state in states if not state.derived and not state.completed]
+        if len(apart) == 1 and len(states) > 1:
+            return apart[0], f"of the ranks on such a device rank {apart[0]} alone awaited nobody"
     return None, ""
 
 

@@ -272,6 +272,11 @@ class Names:
         hosts = {self.host_of(rank) for rank in self.ranks}
         return next(iter(every)) if len(every) == 1 and (host is None or len(hosts) <= 1) else None
 
+    def ranks_of_bus(self, bus_id: str) -> tuple[int, ...]:
+        """All ranks of the job whose device has a PCI address, on whatever host."""
+        key = bus_key(bus_id)
+        return tuple(sorted(set().union(*(ranks for (_, bus), ranks in self._bus_ranks.items() if bus == key))))
+
     def rank_of_gpu(self, host: str, gpu: int) -> int | None:
         """The rank that sees a device under an ordinal; the local rank stands in where no line says it."""
         found: set[int] = set()

@@ -74,6 +74,7 @@ class Ranked:
 
 def merge(candidates: list[Candidate]) -> list[Candidate]:
     """Join candidates that name the same place: the machine's word over the rank's, the rank's over its absence."""
+    _place_by_machines(candidates)
     order = sorted(candidates, key=lambda one: (-_authority(one), not one.ranks, -one.base, one.key()))
     kept: list[Candidate] = []
     for one in order:
@@ -94,6 +95,35 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         if into.moment is None or (one.moment is not None and one.rule not in STRUCTURAL and one.moment < into.moment):
             into.moment = one.moment if one.rule not in STRUCTURAL else into.moment
     return kept
+
+
+_OF_RANKS = ("own-error", "own-error-witnessed", "own-error-ambiguous")
+_OF_MACHINES = ("own-error", "device-fault", "oom-kill", "io-stall", "link-fault")
+
+
+def _place_by_machines(candidates: list[Candidate]) -> None:
+    """The host of ranks that nothing places, from the one machine whose own log holds a failure of the same class."""
+    for one in candidates:
+        if one.rule not in _OF_RANKS or one.hosts or len(one.ranks) != 1 or one.common:
+            continue
+        alike = [
+            other
+            for other in candidates
+            if other.rule in _OF_MACHINES and other.cls == one.cls and other.hosts and not other.common
+        ]
+        hosts = {host for other in alike for host in other.hosts}
+        if len(hosts) == 1 and all(not other.ranks and _near(one.moment, other.moment) for other in alike):
+            one.hosts = tuple(hosts)
+            one.for_.append(f"the log of {one.hosts[0]} alone holds the same failure")
+
+
+def _near(first: Moment | None, second: Moment | None) -> bool:
+    """Whether two moments can lie within ten minutes of each other, or two if a log is in another time zone."""
+    if first is None or second is None:
+        return True
+    gap, half = abs(first.ns - second.ns), 1800 * _SECOND
+    shifted = min(gap % half, half - gap % half) <= 120 * _SECOND and gap <= 14 * 2 * half
+    return shifted or gap <= 600 * _SECOND + first.bound_ns + second.bound_ns
 
 
 def _authority(one: Candidate) -> int:
@@ -144,6 +174,9 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
     if known.ranks and other.rule == "io-stall" and not other.ranks and other.hosts and known.cls == other.cls:
         return set(other.hosts) <= set(known.hosts)
     same_host = bool(known.hosts) and known.hosts == other.hosts
+    if same_host and not known.ranks and len(other.ranks) == 1 and other.rule in _OF_RANKS:
+        # the driver's word without a device, and the error of the rank on it
+        return known.rule in ("device-fault", "own-error") and known.cls == other.cls
     if same_host and not other.ranks and other.rule == known.rule == "killed-by-signal":
         return known.cls == other.cls
     if same_host and not other.ranks and other.rule in ("oom-kill", "device-fault", "link-fault"):
@@ -395,6 +428,10 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if cause.rule in STRUCTURAL:
         weaker = effect.rule in AMBIGUOUS and cause.base >= CONCLUSIVE
         return weaker and before(view, effect, cause) is not True
+    if cause.rule == "oom-kill" and effect.rule == "node-lost" and cause.hosts == effect.hosts:
+        # who kills all of a session kills the launcher's daemon with it, and the launcher takes the node for lost
+        told_by = {signal.source.kind for signal, _ in effect.signals}
+        return not told_by & {"scheduler", "events", "kernel", "status"}
     if cause.base < CONCLUSIVE:
         return False
     order = before(view, cause, effect) if effect.rule not in STRUCTURAL else None

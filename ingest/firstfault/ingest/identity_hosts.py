@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from firstfault.ingest.identity_paths import NOT_A_HOST, POD_SUFFIX, PathClaims, shape_of
 from firstfault.ingest.identity_statements import Statement, is_address, short_host
-from firstfault.ingest.identity_words import names_nobody
+from firstfault.ingest.identity_words import lone_host, names_nobody
 
 GENERAL = re.compile(r"^(?P<word>host|node|worker|machine|server|n)[-_]?(?P<number>\d{1,6})$")
 NUMBERED = re.compile(r"^(?P<stem>.*?)(?P<number>\d{1,6})$")
@@ -193,12 +193,20 @@ def _telling(name: str) -> bool:
     return len(name) >= 4 or (len(name) >= 2 and any(letter.isdigit() for letter in name))
 
 
+def stands_in(name: str, text: str) -> bool:
+    """Whether a name that is long enough to be meant stands in a text, between marks."""
+    return _telling(name) and name in text and _stands_in(name, text)
+
+
 def _stands_in(name: str, text: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text) is not None
 
 
 def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) -> frozenset[tuple[str, str]]:
-    """(place, name) of candidates that have a brother of the same shape and another name in the same place."""
+    """(place, name) of candidates that have a brother of the same shape and another name in the same place.
+
+    Names of words only (`ws-blue`, `ws-green`) are hosts where the first word is the same and the others say nothing.
+    """
     groups: dict[tuple[str, str], set[str]] = defaultdict(set)
     folders: dict[str, set[str]] = defaultdict(set)
     for path in paths.values():
@@ -215,7 +223,16 @@ def sibling_names(claims: Mapping[int, PathClaims], paths: Mapping[int, str]) ->
     for (place, _), names in groups.items():
         if len(names) > 1:
             found.update((place, name) for name in names if host_like(name))
+            found.update((place, name) for name in names if _of_words(name, names))
     return frozenset(found)
+
+
+def _of_words(name: str, names: Iterable[str]) -> bool:
+    """Whether a name is two words, of which its brothers share the first and nothing means the second."""
+    first, _, last = name.partition("-")
+    plain = re.fullmatch(r"[a-z]{2,12}-[a-z]{2,12}", name) is not None
+    told = lone_host(f"{last}-1") and lone_host(f"{first}-1")
+    return plain and told and all(other.partition("-")[0] == first for other in names)
 
 
 def place_of(path: str, candidate: str) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_commands import small
-from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single
+from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single, stands_in
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of, stem_of
 from firstfault.ingest.identity_statements import TABLES, Statement, is_address
 from firstfault.ingest.identity_words import lone_host
@@ -118,6 +118,7 @@ class SourceHosts:
         self._machines = {host for s in seen.order if seen.is_node_log(s) for host in self._spoken[s]}
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
         self._like_brothers()
+        self._inside_names()
 
     def of(self, source_id: int) -> str | None:
         """The host of a source, None where its lines differ or nothing says it."""
@@ -205,6 +206,17 @@ class SourceHosts:
                 if where == place and rest != guess and shape_of(rest) in shapes:
                     self.guessed[s] = self._host[s] = rest
                     break
+
+    def _inside_names(self) -> None:
+        """A file whose name holds that of one host that other files are of is about that host."""
+        known = {host for host in self._host.values() if host is not None}
+        for s in self._seen.order:
+            if self._host[s] is None and not self._spoken[s]:
+                name = stem_of(self._seen.sources[s].path.rpartition("/")[2])
+                found = [host for host in known if stands_in(host, name)]
+                longest = [host for host in found if not any(host != other and host in other for other in found)]
+                if len(longest) == 1 and longest[0] not in self._common:
+                    self._host[s] = longest[0]
 
     def _remote_only(self, s: int, host: str) -> bool:
         """Whether an address is named for processes of another node only: Ray leaves the driver's own node out."""
