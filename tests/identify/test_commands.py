@@ -44,3 +44,16 @@ def test_a_hostfile_numbers_its_hosts(kit: Any) -> None:
     got = kit.run(["hostfile", "train.log"], said)
     placed = {one.rank: one.host for _, one in got.identities if one.rank is not None and one.host}
     assert placed == {0: "b7", 1: "b7", 2: "a3", 3: "a3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Starting torchrun: nnodes=4 nproc_per_node=1 node_rank=0", {"world_size": 4, "node_rank": 0}),
+        ("node_rank: 1, nnodes: 2, nproc_per_node: 8", {"world_size": 16, "node_rank": 1}),
+    ],
+)
+def test_numbers_that_a_script_prints_beside_each_other(text: str, expected: dict[str, int]) -> None:
+    found = next(iter(of_text(text)))
+    assert {name: found.get(name) for name in expected} == expected
+    assert not list(of_text("nnodes=4 ready"))

@@ -108,10 +108,10 @@ def _terminal(found: list[tuple[RankState, Signal]]) -> list[tuple[RankState, Si
         return left or any("exception" in one.captures or one.last_line > one.first_line for one in same)
 
     def went_on(state: RankState, signal: Signal) -> bool:
-        return any(
-            extent.source is signal.source and extent.last_line > signal.last_line + _WENT_ON
-            for extent in state.extents
-        )
+        kind = error_kind(signal)
+        again = [one.last_line for one in state.own if one.source is signal.source and error_kind(one) == kind]
+        last = max(again, default=signal.last_line)
+        return any(extent.source is signal.source and extent.last_line > last + _WENT_ON for extent in state.extents)
 
     ended = [(state, signal) for state, signal in found if raised(state, signal) or not went_on(state, signal)]
     return ended if ended else found

@@ -16,6 +16,8 @@ from firstfault.ingest.format_model import LineFormat
 from firstfault.ingest.format_regex import for_polars
 from firstfault.ingest.format_text import clean
 
+_NESTED = r'"(?:node_name|node|Node|NodeName|instance_id|NodeClaim|involvedObject)": ?["\{].*": ?\{|": ?\{.*"(?:NodeName|nodeName|node_name)": ?"'
+"""A controller's event stands in an object beside the message, with the node that it is about."""
 _STEP = re.compile(r"(?:\\.|[^.\[\\])+|\[\d+\]")
 
 
@@ -47,6 +49,11 @@ def extract(one: LineFormat, texts: pl.Series) -> pl.DataFrame:
     columns = {name: _first(texts, paths) for name, paths in one.keys.items() if name != "message"}
     if "message" in one.keys:
         rest = _message(_first(texts, one.keys["message"]))
+        inner = texts.str.contains(r'": ?\{').fill_null(value=False)
+        if inner.any():
+            inner &= texts.str.contains(_NESTED).fill_null(value=False)
+            whole = pl.select(pl.when(inner).then(pl.concat_str(rest, texts, separator=" ")).otherwise(rest))
+            rest = whole.to_series() if inner.any() else rest
     else:
         known = next(iter(columns.values()))
         rest = pl.select(pl.when(known.is_not_null()).then(texts)).to_series()

@@ -29,6 +29,8 @@ _ENVIRONMENT = re.compile(
     + "|".join(sorted(name for name in OPTIONS if name.isupper()))
     + r")=(\d{1,6})(?:\(x\d{1,5}\))?(?:[\s,;\x27\x22]|$)"
 )
+_PAIRS = re.compile(rf"(?<![\w-])({_NAMES})[=:] ?(\d{{1,6}})\b(?!:\d)")
+"""The same names as a script prints them: `nnodes=4 nproc_per_node=1 node_rank=0`; they count beside each other only."""
 _MPI = re.compile(r"(?:^|[\s`/+])(?:mpirun|mpiexec|horovodrun)\s")
 _NP = re.compile(r"\s-(?:-np|np|n)[= ](\d{1,7})\b")
 _PER_NODE = re.compile(r"\bppr:(\d{1,5}):node\b|\s-(?:-npernode|npernode|ppn)[= ](\d{1,5})\b")
@@ -73,7 +75,10 @@ def of_text(text: str) -> Iterator[Said]:
 def _options(text: str) -> Iterator[Said]:
     found: dict[str, int] = {}
     torchrun = False
-    for name, value in (*_COMMAND.findall(text), *_ENVIRONMENT.findall(text)):
+    pairs = _PAIRS.findall(text)
+    if len({name for name, _ in pairs}) < 2:
+        pairs = []
+    for name, value in (*_COMMAND.findall(text), *_ENVIRONMENT.findall(text), *pairs):
         key = name.replace("-", "_")
         found[OPTIONS[key]] = int(value)
         torchrun = torchrun or key in TORCHRUN
