@@ -28,7 +28,7 @@ def placed(got: Identity) -> dict[int, str]:
         ("ranks 0, 2, 4", None),
     ],
 )
-def test_a_range_of_ranks_in_free_words(text: str, expected: tuple[tuple[int, int], str | None, int | None] | None) -> None:
+def test_a_range_of_ranks_in_free_words(text: str, expected: Any) -> None:
     got = ranks_here(text)
     shown = ((got.ranks[0], got.ranks[-1]), got.host, got.node_rank) if got else None
     assert shown == expected

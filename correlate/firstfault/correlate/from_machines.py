@@ -115,7 +115,7 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
         rank, how = lost[0], f"rank {lost[0]} is the only one of {host} that was killed or fell silent"
     if rank is None and process and not process.startswith(_WORKER_NAMES):
         return
-    ranks = (rank,) if rank is not None else ()
+    ranks: tuple[int, ...] = (rank,) if rank is not None else ()
     every = view.names.ranks_of_host(host, view.attempt) if host else ()
     if not ranks and pid is None and every and set(lost) == set(every) and len(every) < len(view.states):
         ranks, how = every, f"a whole unit of {host} was killed, and none of its ranks printed anything afterwards"

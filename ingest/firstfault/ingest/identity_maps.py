@@ -175,9 +175,9 @@ class RankMaps:
         for host, number in self._nodes.numbers().items():
             hosts[number].add(host)
         for s in self._seen.order:
-            number = self.node_rank_of(s)
-            if number is not None and self._hosts.of(s) is None and len(hosts.get(number, ())) == 1:
-                self._hosts.put(s, next(iter(hosts[number])))
+            own = self.node_rank_of(s)
+            if own is not None and self._hosts.of(s) is None and len(hosts.get(own, ())) == 1:
+                self._hosts.put(s, next(iter(hosts[own])))
 
     def _spread(self) -> None:
         """What sources with a rank say about hosts and local ranks, and hosts for sources of known ranks."""
