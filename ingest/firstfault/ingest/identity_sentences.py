@@ -32,7 +32,9 @@ _OTHERS = re.compile(
     r"|ep|cp|mesh|stages?|experts?|pipeline|tensor|data[- ]parallel|lagging|behind|hung|stuck|report\w*|desync\w*"
     r"|mismatch\w*|unreachable|recv|send|sending|shards?|layers?|checkpoint\w*|loss|process_group|gpus? of|other)\b"
 )
-_NO_HOST = re.compile(r"(?i)(?:gpu|cuda|npu|cpu|device|step|epoch|rank|iter|node|worker|task|proc|local|phase)[:_-]?\d+$")
+_NO_HOST = re.compile(
+    r"(?i)(?:gpu|cuda|npu|cpu|device|step|epoch|rank|iter|node|worker|task|proc|local|phase)[:_-]?\d+$"
+)
 
 
 class Here(NamedTuple):

@@ -10,7 +10,16 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpProblem
 from firstfault.ingest.identity_commands import small
-from firstfault.ingest.identity_hosts import Alias, HostNames, host_like, place_of, prompted, sibling_names, single, stands_in
+from firstfault.ingest.identity_hosts import (
+    Alias,
+    HostNames,
+    host_like,
+    place_of,
+    prompted,
+    sibling_names,
+    single,
+    stands_in,
+)
 from firstfault.ingest.identity_paths import PathClaims, claims_of, shape_of, stem_of
 from firstfault.ingest.identity_statements import TABLES, Statement, is_address
 from firstfault.ingest.identity_words import lone_host
