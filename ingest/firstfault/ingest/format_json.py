@@ -16,7 +16,10 @@ from firstfault.ingest.format_model import LineFormat
 from firstfault.ingest.format_regex import for_polars
 from firstfault.ingest.format_text import clean
 
-_NESTED = r'"(?:node_name|node|Node|NodeName|instance_id|NodeClaim|involvedObject)": ?["\{].*": ?\{|": ?\{.*"(?:NodeName|nodeName|node_name)": ?"'
+_NESTED = (
+    r'"(?:node_name|node|Node|NodeName|instance_id|NodeClaim|involvedObject)": ?["\{].*": ?\{'
+    r'|": ?\{.*"(?:NodeName|nodeName|node_name)": ?"'
+)
 """A controller's event stands in an object beside the message, with the node that it is about."""
 _STEP = re.compile(r"(?:\\.|[^.\[\\])+|\[\d+\]")
 

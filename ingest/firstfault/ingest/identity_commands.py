@@ -30,7 +30,7 @@ _ENVIRONMENT = re.compile(
     + r")=(\d{1,6})(?:\(x\d{1,5}\))?(?:[\s,;\x27\x22]|$)"
 )
 _PAIRS = re.compile(rf"(?<![\w-])({_NAMES})[=:] ?(\d{{1,6}})\b(?!:\d)")
-"""The same names as a script prints them: `nnodes=4 nproc_per_node=1 node_rank=0`; they count beside each other only."""
+"""The same names as a script prints them: `nnodes=4 nproc_per_node=1 node_rank=0`; only beside each other."""
 _MPI = re.compile(r"(?:^|[\s`/+])(?:mpirun|mpiexec|horovodrun)\s")
 _NP = re.compile(r"\s-(?:-np|np|n)[= ](\d{1,7})\b")
 _PER_NODE = re.compile(r"\bppr:(\d{1,5}):node\b|\s-(?:-npernode|npernode|ppn)[= ](\d{1,5})\b")

@@ -19,12 +19,14 @@ from firstfault.ingest.identity_statements import Statement
 
 _STAMP = (
     r"(?:\[?(?:\d{4}[-/]\d\d[-/]\d\d[T _]|\d\d[/-]\d\d(?:[/-]\d\d(?:\d\d)?)? |[A-Z][a-z]{2} [ \d]\d )?"
-    r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ,:|-]{1,3})?(?:\[?(?:DEBUG|INFO|WARNING|WARN|ERROR)\]?[ :|-]{1,3})?"
+    r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ,:|-]{1,3})?"
+    r"(?:\[?(?:DEBUG|INFO|WARNING|WARN|ERROR)\]?[ :|-]{1,3})?"
 )
 _MARK = re.compile(
     rf"^{_STAMP}(?:[\[(<] ?(?P<word>rank|worker|process|proc|trainer|replica|actor|task|member|global_rank|r|w|p)?"
     r"[ :=_#-]{0,2}(?P<number>\d{1,5})(?:/\d{1,5})?[\])>]:?"
-    r"|(?P<word2>rank|worker|process|proc|trainer|replica|actor|r|w)[ :=_#-]?(?P<number2>\d{1,5})(?:/\d{1,5})? ?[:|>]?)(?= )",
+    r"|(?P<word2>rank|worker|process|proc|trainer|replica|actor|r|w)[ :=_#-]?(?P<number2>\d{1,5})"
+    r"(?:/\d{1,5})? ?[:|>]?)(?= )",
     re.I,
 )
 LINE_LIMIT = 300

@@ -27,7 +27,8 @@ _ON = re.compile(rf"(?i)\b(?:on|host|hostname|@)[ =:]{{1,2}}(?:host |node )?({_H
 _FIRST = re.compile(rf"^\[?({_HOST})[\]:,|]{{0,2}} (?:node[_ ]?rank|node|ranks?|global|local|task)\b", re.I)
 _NODE = re.compile(r"(?i)\bnode[_ ]?(?:rank|id|index|number)?[ =:#]{1,2}(\d{1,6})\b")
 _OTHERS = re.compile(
-    r"(?i)\b(?:miss\w*|wait\w*|lost|los(?:e|ing)|fail\w*|errors?|time[sd]? ?-?out|timeout|dead|died|did|not|never|absent"
+    r"(?i)\b(?:miss\w*|wait\w*|lost|los(?:e|ing)|fail\w*|errors?|time[sd]? ?-?out|timeout|dead|died|did|not|never"
+    r"|absent"
     r"|joined|connect\w*|exit\w*|kill\w*|abort\w*|barrier|slow\w*|stragg\w*|from|peers?|groups?|subgroup|split|tp|pp|dp"
     r"|ep|cp|mesh|stages?|experts?|pipeline|tensor|data[- ]parallel|lagging|behind|hung|stuck|report\w*|desync\w*"
     r"|mismatch\w*|unreachable|recv|send|sending|shards?|layers?|checkpoint\w*|loss|process_group|gpus? of|other)\b"
