@@ -12,6 +12,7 @@ import json
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
 from firstfault.ingest.format_front import masks_of
 from firstfault.ingest.format_marks import numbers_hold
@@ -26,8 +27,13 @@ MOST_CHARS = 400
 LONGEST_WRAPPED = 8192
 MESSAGE_KEYS = ("message", "msg", "log", "line", "textPayload", "MESSAGE", "text")
 _RANK_DIGITS = 7
+_FEW = 24
 _NAME = (*string.ascii_letters, "_")
 _REAL_HEADER = r"(?: |\[[VIWEFC](?:\d{3,4})? |[VIWEC]\d{4} \d\d:|\[\d{4}-\d\d-\d\d |$)"
+_HEADER_CHARS = 12
+"""Characters of a line that decide whether it begins with such a header; which digits they are does not matter."""
+
+_DIGITS = str.maketrans("123456789", "000000000")
 _WRAPPED = r"\[pod/[^\] ]{1,300}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
 _LABELS = frozenset({"pdsh", "docker-bare", "compose", "stern"})
 """Prefixes that are a name alone, so that a mark with a name and a number is one of them, too."""
@@ -46,7 +52,7 @@ _AGENT = r"(?:torch[./]distributed|\[default\d+\]:|torchrun)"
 
 def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") -> SourceFormat:
     """What holds for the source that the sample is taken from."""
-    lines = [clean_line(line[:MOST_CHARS]) for line in sample if line and not line.isspace()][:MOST_LINES]
+    lines = _Sample([clean_line(line[:MOST_CHARS]) for line in sample if line and not line.isspace()][:MOST_LINES])
     trusted: set[str] = set()
     why: list[str] = []
     shown: list[str] = []
@@ -94,13 +100,13 @@ def _message_of(line: str) -> str | None:
             return None
         said = [read[key] for key in MESSAGE_KEYS if isinstance(read.get(key), str)] if isinstance(read, dict) else []
         return said[0].rstrip("\n") if said else None
-    found = for_line(_WRAPPED).match(line)
+    found = for_line(_WRAPPED).match(line) if line[:1].isdecimal() or line.startswith("[pod/") else None
     return line[found.end() :] if found else None
 
 
 def marks(formats: Sequence[LineFormat], messages: Sequence[str]) -> list[str]:
     """The marks and tags on trust that the messages inside a collector's wrapper begin with."""
-    lines = [clean_line(line[:MOST_CHARS]) for line in messages if line]
+    lines = _Sample(clean_line(line[:MOST_CHARS]) for line in messages if line)
     found = [
         one.id for one in formats if one.trust and one.kind is FormatKind.TAG and one.sniff and _labels(one, lines)
     ]
@@ -108,23 +114,45 @@ def marks(formats: Sequence[LineFormat], messages: Sequence[str]) -> list[str]:
     return [*found, *([mark.id] if mark else [])]
 
 
-def _mark(formats: Sequence[LineFormat], lines: Sequence[str], trusted: set[str]) -> LineFormat | None:
+def _mark(formats: Sequence[LineFormat], lines: _Sample, trusted: set[str]) -> LineFormat | None:
     """The one mark that a file has: the first that holds, where no label of another program explains it as well."""
     fronted = _may_be_marked(lines)
     marks = [one for one in formats if one.sniff.get("mark") and (fronted or has_rest(one.regex))]
     marks.sort(key=lambda one: int(one.sniff["mark"] or 0))
-    some = lines[:: max(1, len(lines) // 160) | 1]
+    some = _Sample(lines[:: max(1, len(lines) // 160) | 1])
     found = next((one for one in marks if _labels(one, some)), None)
     if found is None or "host" in found.sniff or not trusted & (_LABELS | {"srun-label", "hydra-label"}):
         return found
     return None
 
 
-def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
+class _Sample(list[str]):
+    """Lines that many patterns are tried on."""
+
+    @cached_property
+    def head(self) -> str | None:
+        """The first lines that decide whether a label is worth looking for, None where there are fewer."""
+        seen = 0
+        for at, line in enumerate(self, 1):
+            seen += not _unlabelled(line)
+            if seen > _FEW:
+                return "\n".join(self[:at])
+        return None
+
+
+def _unlabelled(line: str) -> bool:
+    """Whether a line is the launcher's own, which has no label."""
+    return line[:1] in ("s", "m", "p") and for_line(_UNLABELLED).match(line) is not None
+
+
+def _labels(one: LineFormat, lines: _Sample) -> list[str]:
     """The labels of the lines that begin with the format, none where the file does not live up to its `sniff` table."""
     rule = one.sniff
     expression = str(rule.get("regex") or one.regex)
-    pattern = for_line(f"(?:{expression})$" if has_rest(expression) else expression)
+    whole = f"(?:{expression})$" if has_rest(expression) else f"(?:{expression})"
+    if lines.head is not None and for_line(f"(?m)^{whole}").search(lines.head) is None:
+        return []
+    pattern = for_line(whole)
     first = masks_of(expression)[0]
     share, least = float(rule.get("share") or 1.0), int(rule.get("least") or 1)
     labels: list[str] = []
@@ -136,9 +164,8 @@ def _labels(one: LineFormat, lines: Sequence[str]) -> list[str]:
     for line in lines:
         found = pattern.match(line) if _may_begin(first, line) else None
         if found is None:
-            if line[:1] not in ("s", "m", "p") or not for_line(_UNLABELLED).match(line):
-                seen += 1
-            if seen > 24 and len(labels) < seen * share / 2:
+            seen += not _unlabelled(line)
+            if seen > _FEW and len(labels) < seen * share / 2:
                 return []
             continue
         seen += 1
@@ -186,13 +213,18 @@ def _like_hosts(labels: Collection[str]) -> bool:
 def _rank_prefix(lines: Sequence[str]) -> tuple[int, bool]:
     """The highest N of `[rankN]:`, and whether something stands behind it that PyTorch itself never puts there."""
     highest, proof = -1, False
+    ordinary: set[str] = set()
     for line in lines:
         found = _behind_rank(line)
         if found is not None:
             rank, rest = found
             highest = max(highest, rank)
             if not proof and rest[:1] not in ("", " "):
-                proof = _behind_rank(rest) is not None or for_line(_REAL_HEADER).match(rest) is None
+                begins = rest[:_HEADER_CHARS].translate(_DIGITS)
+                proof = begins not in ordinary and (
+                    _behind_rank(rest) is not None or for_line(_REAL_HEADER).match(rest) is None
+                )
+                ordinary.add(begins)
     return highest, proof
 
 

@@ -42,7 +42,7 @@ class Fabric:
             return True
         if share(lines, GID) > 0.3 and share(lines, GID, GID_HEAD, COMMAND) > 0.8:
             return True
-        if share(lines, COUNTER, COUNTER_HEAD, COMMAND) > 0.8 and any(COUNTER_HEAD.match(line) for line in lines[:6]):
+        if any(COUNTER_HEAD.match(line) for line in lines[:6]) and share(lines, COUNTER, COUNTER_HEAD, COMMAND) > 0.8:
             return True
         return any(STAT_HCA.match(line) for line in lines[:3]) and any(STAT_STATE.match(line) for line in lines)
 

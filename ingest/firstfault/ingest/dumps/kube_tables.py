@@ -54,7 +54,7 @@ class KubeTables:
 
 
 def _kind_of(line: str) -> str | None:
-    words = {name for name, _ in columns_of(line)} | set(line.split())
+    words = set(line.split())
     if words >= EVENT_COLUMNS:
         return "events"
     if words >= POD_COLUMNS and "NAME" in words:

@@ -47,6 +47,8 @@ class Ras:
     def sniff(self, path: str, head: bytes) -> bool:
         if head.lstrip()[:1] == b"{":
             return b'"communicators' in head and (b'"nccl_version"' in head or b'"collective_counts"' in head)
+        if b"ommunicator" not in head:
+            return False
         lines = head_lines(head)[:60]
         return sum(any(line.startswith(word) for line in lines) for word in HEADS) >= 2 and any(
             "ommunicator" in x for x in lines
