@@ -493,3 +493,29 @@ def test_an_error_of_a_rank_that_its_launcher_ended_is_doubted_where_another_ran
         job.rank(2).kill(2, at=9.4)
     found = job.best()
     assert (found.ranks if found else None) == ((2,) if known else None)
+
+
+def test_who_sends_and_who_receives_do_not_differ() -> None:
+    """Stages of a pipeline: r0 sends, the others receive, all in the same number of their group."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8).timeout(9, at=609, enqueued=9, completed=8, op="SEND" if log.rank == 0 else "RECV")
+    found = job.best()
+    assert found is None or found.cls != "collective-desync"
+
+
+@pytest.mark.parametrize(("hosts", "accused"), [({"a": 4}, (0, 2)), ({"a": 4, "b": 4}, None)])
+def test_silent_ranks_are_not_convicted_where_a_host_left_no_log(
+    hosts: dict[str, int], accused: tuple[int, ...] | None
+) -> None:
+    """Half of a's ranks reach their limit, its launcher ends the other half; of b, where there is one, nothing was
+    read.
+    """
+    job = Job(**hosts)
+    for rank in range(4):
+        log = job.rank(rank).steps(8)
+        if rank % 2:
+            log.timeout(9, at=609, enqueued=9, completed=8)
+    job.launcher("a").exit(1, -6, at=610).kill(0, 2, at=611)
+    found = job.best()
+    assert (found.ranks if found else None) == accused

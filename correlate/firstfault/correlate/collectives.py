@@ -150,6 +150,10 @@ def _detail(signal: Signal) -> tuple[int, int, int]:
     return ("elapsed_ms" in signal.captures, len(signal.captures), -signal.line)
 
 
+_PAIRWISE = frozenset({"SEND", "RECV", "COALESCED"})
+"""Operations of two ranks, as ProcessGroupNCCL prints them (OpType, c10d/Work.cpp): the ends of one differ."""
+
+
 def operation(signal: Signal) -> str:
     """What a rank called: operation and sizes, as one comparable text; empty where the line does not say it."""
     captures = signal.captures
@@ -171,8 +175,10 @@ def _settle(one: Collective) -> None:
             elif enqueued < one.seq:
                 one.absent[rank] = signal
     votes = Counter(one.ops.values())
-    # without a sequence number the waits of different operations lie together: nothing to compare
-    if one.seq is not None and len(votes) > 1 and len(one.ops) >= 3:
+    # without a sequence number the waits of different operations lie together: nothing to compare; and where one sends
+    # another receives, of as much as that pair exchanges
+    pairwise = all(op.split(" ")[0] in _PAIRWISE for op in votes)
+    if one.seq is not None and len(votes) > 1 and len(one.ops) >= 3 and not pairwise:
         (top, most), *others = votes.most_common()
         if most > sum(count for _, count in others):
             one.odd = {

@@ -234,8 +234,10 @@ def spread(view: View, candidate: Candidate) -> Candidate:
     share = len(candidate.ranks) / max(1, len(logged))
     several_hosts = len(set(candidate.hosts)) > 1 or len(hosts) <= 1
     world = max(len(view.states), len(logged))
-    everyone = len(candidate.ranks) >= world and world > 1
     sure = candidate.rule != "own-error-ambiguous"
+    everyone = len(candidate.ranks) >= world and world > 1
+    if len(set(candidate.hosts)) > 1 and len(candidate.ranks) > 2:  # an error of all that was read accuses none of them
+        everyone = everyone or len(candidate.ranks) == len(logged)
     if (everyone and (sure or world > 2)) or (
         share >= 0.4 and len(candidate.ranks) >= 4 and several_hosts and not _few_first(candidate, view)
     ):

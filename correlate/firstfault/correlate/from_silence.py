@@ -48,10 +48,14 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     candidate = absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
     unread = _unread(view)
     resets = not any(state.timeouts for state in echoing)
-    if unread and (best == 1 or (best == 2 and resets)):
+    if unread and (best == 1 or (best == 2 and (resets or _host_unread(view, unread)))):
         candidate.base -= 1.4
         candidate.against.append(f"rank {numbers(unread)} left no log at all")
         candidate.missing = f"the log of rank {numbers(unread)}, and the launchers': which process ended first, and how"
+    elif best == 1 and resets and view.names.world is None:
+        candidate.base -= 1.4
+        candidate.against.append("a connection broke because somebody ended, and nothing says how many ranks there were")
+        candidate.missing = "the number of ranks and their logs, and the launchers': which process ended first, and how"
     elif best == 1 and told_to_end(view):
         candidate.base -= 1.0
         candidate.against.append("launchers were told to end from outside, and whoever they end need not say a word")
@@ -84,6 +88,12 @@ def _unread(view: View) -> tuple[int, ...]:
     known = {state.rank for state in view.logged() if not state.half_read}
     world = max(view.names.world or 0, max(view.states, default=-1) + 1)
     return tuple(rank for rank in range(world) if rank not in known)
+
+
+def _host_unread(view: View, unread: tuple[int, ...]) -> bool:
+    """Whether a whole host is missing: none of some ranks that left no log is placed beside one that did."""
+    read = {state.host for state in view.logged()}
+    return any(view.names.host_of(rank, view.attempt) not in read for rank in unread)
 
 
 def _ended(state: RankState, told: list[Signal]) -> bool:

@@ -141,13 +141,17 @@ def _share_logs(states: dict[int, RankState], signals: tuple[Signal, ...], hosts
     for source in hosts_logs:
         if source.host is not None:
             shared.setdefault(source.host, source)
+    placeless = sum(not state.extents and state.host is None for state in states.values())
     for state in states.values():
         if not state.extents:
             state.shared_log = shared.get(state.host) if state.host else None
             if state.shared_log is None and everywhere is not None:
                 state.shared_log = everywhere
             elif state.shared_log is None and len(shared) == 1 and state.host is None:
-                state.shared_log = next(iter(shared.values()))
+                # as many as print there, or more, may be the ranks of other hosts
+                (only,) = shared.values()
+                if only.host is None or placeless < len(users[only.id]):
+                    state.shared_log = only
 
 
 def is_plain_echo(signal: Signal, echo_lines: set[tuple[int, int]]) -> bool:
