@@ -54,7 +54,9 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
         candidate.missing = f"the log of rank {numbers(unread)}, and the launchers': which process ended first, and how"
     elif best == 1 and resets and view.names.world is None:
         candidate.base -= 1.4
-        candidate.against.append("a connection broke because somebody ended, and nothing says how many ranks there were")
+        candidate.against.append(
+            "a connection broke because somebody ended, and nothing says how many ranks there were"
+        )
         candidate.missing = "the number of ranks and their logs, and the launchers': which process ended first, and how"
     elif best == 1 and told_to_end(view):
         candidate.base -= 1.0
