@@ -5,7 +5,7 @@ A launcher's kill makes an exit collateral; a launcher's table states what one n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from firstfault.catalog.model import Event
 from firstfault.correlate.model import Signal, parse_ranks
@@ -125,7 +125,7 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
     found = []
     codes = _codes_of_blocks(signals)
     for signal in signals:
-        abrupt = signal.entry == _SUDDENLY_GONE and "child_pid" in signal.captures
+        abrupt = _SUDDENLY_GONE.get(signal.entry or "", "") in signal.captures
         if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT) and not abrupt:
             continue
         code = None if abrupt else exit_code(signal)
@@ -159,12 +159,34 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 abrupt=abrupt,
             )
         )
-    return found
+    return _with_their_step(found, signals)
+
+
+def _with_their_step(found: list[Exit], signals: tuple[Signal, ...]) -> list[Exit]:
+    """Ends by a signal that srun reports after it began to terminate the step for another task's bad exit
+    (`--kill-on-bad-exit`) are how those tasks were ended, whichever signal they died of in the end.
+    """
+    terminated: dict[int, int] = {}
+    for signal in signals:
+        if signal.event is Event.AGENT_KILL and "stepid" in signal.captures:
+            failed = (
+                one.signal.source is signal.source and one.signal.line < signal.line and one.code and not one.killed
+                for one in found
+            )
+            if any(failed):
+                terminated.setdefault(signal.source.id, signal.line)
+    return [
+        replace(one, killed=True)
+        if one.died_by and not one.oom and one.signal.line > terminated.get(one.signal.source.id, one.signal.line)
+        else one
+        for one in found
+    ]
 
 
 _BLOCK = "mpi-proc-aborted"
 _TERMINATION = "mpich-bad-termination"
-_SUDDENLY_GONE = "ray-worker-crashed"
+_SUDDENLY_GONE = {"ray-worker-crashed": "child_pid", "vllm-worker-died": "ranks"}
+"""Entries that only say that a process was suddenly gone, and the capture that tells which."""
 
 
 def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:

@@ -132,7 +132,7 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
             return None
         # of several the first: a run-time ends the others in the same way
         found, ranks, signals = [first], (first[0].rank,), [first[1]]
-        why = "its raylet reports that its process was suddenly gone"
+        why = "its raylet or executor reports that its process was suddenly gone"
         cls, entry, rule, base = "process-killed", None, "killed-by-signal", BASE["own-error"]
     elif number:
         cls, entry, rule, base = "process-killed", None, "unauthored-signal", BASE["unauthored-signal"]

@@ -105,7 +105,9 @@ def by_all_ranks(view: View) -> bool:
 
 def outlives(view: View, done: list[Signal]) -> bool:
     """Whether the proof stands after every failure line, and nobody else failed."""
-    ends = [one for one in view.exits if one.signal.attempt == view.attempt and one.code not in (None, 0)]
+    ends = [
+        one for one in view.exits if one.signal.attempt == view.attempt and (one.abrupt or one.code not in (None, 0))
+    ]
     if by_all_ranks(view) and not ends and len(view.logged()) >= (view.names.world or 0):
         return True
     if not ends and any(_step_completed(signal) for signal in done):
@@ -118,7 +120,8 @@ def outlives(view: View, done: list[Signal]) -> bool:
     for signal in done:
         last[signal.source.id] = max(last.get(signal.source.id, 0), signal.line)
     for state in view.states.values():
-        if state.exit_code not in (None, 0) and not state.completed:
+        gone = state.exit_code not in (None, 0) or any(one.abrupt for one in state.exits)
+        if gone and not state.completed:
             return False
         if not all(_before_end(view, state, signal, done, last) for signal in _failures(state)):
             return False
