@@ -10,8 +10,9 @@ import polars as pl
 from firstfault.ingest import format_json, stamps
 from firstfault.ingest.format_load import fits
 from firstfault.ingest.format_model import PLACE_FIELDS, PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
-from firstfault.ingest.format_peel import MAX_ROUNDS, fix_tee_role
+from firstfault.ingest.format_peel import fix_tee_role
 from firstfault.ingest.format_regex import REST, for_line, has_rest
+from firstfault.ingest.format_shapes import MAX_ROUNDS
 from firstfault.ingest.format_state import INT_COLUMNS, SMALL, TEXT_FIELDS
 from firstfault.ingest.format_text import clean_line
 from firstfault.ingest.format_words import FLOAT_FIELDS, INT_FIELDS, LEVEL_GROUPS, base_name, level_of

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from firstfault.ingest import format_json, stamps
 from firstfault.ingest.format_front import SMALL, Gate, masks_of, text_of
-from firstfault.ingest.format_load import JSON_START
 from firstfault.ingest.format_model import PLACE_FIELDS, FormatKind, LineFormat, SourceFormat
 from firstfault.ingest.format_regex import GROUP, REST, for_polars, groups_of, has_rest
+from firstfault.ingest.format_shapes import FEW, MAX_ROUNDS, Shapes, front_pattern, is_kept
 from firstfault.ingest.format_state import INT_COLUMNS, NONE, TEXT_FIELDS, State, assemble, frame_of
 from firstfault.ingest.format_text import clean
 from firstfault.ingest.format_words import base_name
@@ -25,7 +25,6 @@ from firstfault.ingest.stamps import StampKind
 
 Rows = NDArray[np.intp]
 
-MAX_ROUNDS = 12
 RARE = 4  # of so many lines that may have a format at most one has it
 MANY = 48  # bytes that may begin a line; with more of them the first places tell little
 OPEN = (FormatKind.WRAPPER, FormatKind.JSON)
@@ -37,22 +36,11 @@ def names_place(one: LineFormat) -> bool:
     return any(base_name(group) in PLACE_FIELDS or group.startswith("t_") for group in groups_of(one.regex))
 
 
-def _front_pattern(one: LineFormat) -> str:
-    return JSON_START if one.kind is FormatKind.JSON else one.regex
-
-
 def fix_tee_role(role: str, local_rank: int, learnt: str) -> int:
     """Local rank behind a role name that itself ends in digits (`node1` and `3` print as `node13`)."""
     whole = f"{role}{local_rank}"
     tail = whole[len(learnt) :] if whole.startswith(learnt) else ""
     return int(tail) if tail.isdigit() else local_rank
-
-
-def _taken(group: str) -> bool:
-    """Whether a group gives something that is kept of a line."""
-    name = base_name(group)
-    known = name in INT_COLUMNS or name in TEXT_FIELDS or name in ("level", "sev", "pri", "mono_frac_ns")
-    return known or name.startswith("t_") or group in REST
 
 
 class Peeler:
@@ -63,11 +51,12 @@ class Peeler:
         # formats believed because of the file come before those that are always on
         front = [place for place, one in enumerate(formats) if one.kind in FRONT]
         self.front = sorted(front, key=lambda place: (not formats[place].trust, place))
-        self.gate = Gate([_front_pattern(formats[place]) for place in self.front])
-        weak = [place for place in self.front if masks_of(_front_pattern(formats[place]))[0].bit_count() > MANY]
-        self.held = {place: text for place in weak if (text := text_of(_front_pattern(formats[place])))}
+        self.gate = Gate([front_pattern(formats[place]) for place in self.front])
+        weak = [place for place in self.front if masks_of(front_pattern(formats[place]))[0].bit_count() > MANY]
+        self.held = {place: text for place in weak if (text := text_of(front_pattern(formats[place])))}
         open_ones = [place for place in self.front if formats[place].kind in OPEN]
         self.bits = {place: number for number, place in enumerate(open_ones)}
+        self._shapes = Shapes(formats, self.front, self.held)
         self._rare: set[int] = set()
         self._patterns: dict[int, str] = {}
         self.words = (len(open_ones) + 63) // 64 or 1
@@ -86,6 +75,9 @@ class Peeler:
         }
         active: Rows = np.arange(state.count)
         current = lines
+        if state.count >= FEW:
+            active = self._shapes.peel(state, lines, [source.trusted for source in sources], source_of)
+            current = lines.gather(active)
         for _ in range(MAX_ROUNDS):
             if not len(active):
                 break
@@ -211,7 +203,7 @@ class Peeler:
         pattern = self._patterns.get(place)
         if pattern is None:
             regex = self.formats[place].regex
-            bare = for_polars(GROUP.sub(lambda found: found[0] if _taken(found[1]) else "(?:", regex))
+            bare = for_polars(GROUP.sub(lambda found: found[0] if is_kept(found[1]) else "(?:", regex))
             pattern = self._patterns[place] = f"^(?:{bare})$" if has_rest(regex) else f"^(?P<head_>{bare})"
         return pattern
 
@@ -219,7 +211,7 @@ class Peeler:
     def _take(state: State, table: pl.DataFrame, rows: Rows) -> None:
         for column in table.columns:
             name = base_name(column)
-            if column in REST or not _taken(column):
+            if column in REST or not is_kept(column):
                 continue
             values = table[column]
             at = rows

@@ -30,6 +30,14 @@ LEVEL_CODES: dict[str, tuple[pl.Enum, NDArray[np.int8]]] = {
 }
 """Texts that give a level, and the number of that level for each."""
 
+
+def level_code(group: str, text: str) -> int | None:
+    """The number of the level that the text of a group gives."""
+    kind, codes = LEVEL_CODES["pri" if group == "pri" else "word"]
+    words = kind.categories.to_list()
+    return int(codes[words.index(text)]) if text in words else None
+
+
 SCHEMA: dict[str, Any] = {
     "stamp_ns": pl.Int64, "stamp_kind": pl.String, "stamp_res_ns": pl.Int64, "utc_offset_s": pl.Int32,
     "collect_ns": pl.Int64, "mono_ns": pl.Int64, "mono_frac_ns": pl.Int64, "level": pl.String, "host": pl.String,
@@ -81,6 +89,13 @@ class State:
     def take_int(self, name: str, rows: Rows, values: pl.Series) -> None:
         rows, found = _numbers(name, rows, values)
         self.ints[name][rows] = found
+
+    def put_int(self, name: str, rows: Rows, values: Ints) -> None:
+        """Numbers that are not negative, as far as a column of the timeline can hold them."""
+        if name in SMALL:
+            good = values < 2**31
+            rows, values = rows[good], values[good]
+        self.ints[name][rows] = values
 
     def fill_place(self, name: str, rows: Rows, values: pl.Series, *, own: bool) -> None:
         """A place that the message names, where nothing said it before."""

@@ -62,12 +62,17 @@ class Stamps:
 class _Text:
     """Texts of one column as a matrix of bytes, with the length of each."""
 
-    def __init__(self, texts: pl.Series) -> None:
-        self.rows, self.length = first_bytes(texts, _WIDTH, _BLANK)
-        if (self.rows > 127).any():
-            self.rows, self.length = first_bytes(texts.str.replace_all(r"[^\x00-\x7f]", "?"), _WIDTH, _BLANK)
-        self.length = self.length.clip(max=_WIDTH)
-        self.index = np.arange(len(texts))
+    def __init__(self, rows: Bytes, length: Ints) -> None:
+        self.rows = rows
+        self.length = length.clip(max=_WIDTH)
+        self.index = np.arange(len(rows))
+
+    @classmethod
+    def of(cls, texts: pl.Series) -> _Text:
+        rows, length = first_bytes(texts, _WIDTH, _BLANK)
+        if (rows > 127).any():
+            rows, length = first_bytes(texts.str.replace_all(r"[^\x00-\x7f]", "?"), _WIDTH, _BLANK)
+        return cls(rows, length)
 
     def at(self, column: int | Ints) -> Bytes:
         if isinstance(column, int):
@@ -94,20 +99,19 @@ class _Text:
 
     def fraction(self, column: int | Ints) -> tuple[Ints, Ints, Ints]:
         """Nanoseconds, resolution, and the column after the last digit of an optional `.ddd` or `,ddd`."""
-        start = np.broadcast_to(np.asarray(column, dtype=np.int64), self.index.shape)
-        mark = self.at(start)
+        mark = self.at(column)
         going = (mark == 46) | (mark == 44)
         value = np.zeros(len(self.rows), dtype=np.int64)
         count = np.zeros(len(self.rows), dtype=np.int64)
         for step in range(1, 10):
-            digit = self.at(start + step).astype(np.int64) - 48
+            digit = self.at(column + step).astype(np.int64) - 48
             going = going & (digit >= 0) & (digit <= 9)
             if not going.any():
                 break
             value = np.where(going, value * 10 + digit, value)
             count += going
         scale = 10 ** (9 - count)
-        end = np.where(count > 0, start + 1 + count, start)
+        end = np.where(count > 0, column + 1 + count, column)
         return value * scale, np.where(count > 0, scale, SECOND), end
 
     def zone(self, after: Ints) -> NDArray[np.int32]:
@@ -347,7 +351,7 @@ def _minute(texts: pl.Series) -> Stamps:
     """`May12 10:11` and `May 2 10:11`, brought to the widths of `May 12 10:11`."""
     parts = texts.str.extract_groups(r"^(?<m>[A-Z][a-z]{2}) ?(?<d>[0-9]{1,2}) (?<t>[0-9]{2}:[0-9]{2})$").struct.unnest()
     wide = parts.select(pl.concat_str("m", pl.lit(" "), pl.col("d").str.zfill(2), pl.lit(" "), "t")).to_series()
-    return _mdhm(_Text(wide.fill_null("")))
+    return _mdhm(_Text.of(wide.fill_null("")))
 
 
 def _auto(texts: pl.Series) -> Stamps:
@@ -359,7 +363,7 @@ def _auto(texts: pl.Series) -> Stamps:
         np.zeros(count, np.int64), np.ones(count, np.int64), np.full(count, NO_OFFSET, np.int32),
         np.zeros(count, np.int8), np.zeros(count, np.int64),
     )  # fmt: skip
-    for where, shape in ((number, _epoch), (dated, lambda some: _ymd(_Text(some)))):
+    for where, shape in ((number, _epoch), (dated, lambda some: _ymd(_Text.of(some)))):
         if where.any():
             found = shape(texts.filter(pl.Series(where)))
             for name in ("ns", "res", "offset", "kind", "frac"):
@@ -400,7 +404,21 @@ def parse(texts: pl.Series, shape: str) -> Stamps:
     """Stamps of a column without nulls whose texts have one shape (a key of `SHAPES`)."""
     if shape in _FREE:
         return _FREE[shape](texts)
-    return _FIXED[shape](_Text(texts))
+    return _FIXED[shape](_Text.of(texts))
+
+
+def parse_bytes(rows: Bytes, lengths: Ints, shape: str) -> Stamps | None:
+    """Stamps of ASCII texts that are given as rows of bytes, whatever stands behind their ends.
+
+    None where the stamps of the shape are not at fixed places.
+    """
+    if shape not in _FIXED:
+        return None
+    wide = np.full((len(rows), _WIDTH), _BLANK, dtype=np.uint8)
+    width = min(rows.shape[1], _WIDTH)
+    wide[:, :width] = rows[:, :width]
+    wide[np.arange(_WIDTH) >= lengths[:, None]] = _BLANK
+    return _FIXED[shape](_Text(wide, lengths))
 
 
 def year_of(ns: int) -> int:
