@@ -43,7 +43,7 @@ def by_few(formats: Formats, lines: pl.Series, source: SourceFormat) -> pl.DataF
 @pytest.mark.parametrize("believing", [False, True])
 def test_examples_of_all_formats_many_times(formats: Formats, believing: bool) -> None:
     source = PLAIN.trusting(*(one.id for one in formats.formats if one.trust)) if believing else PLAIN
-    lines = pl.Series(alike(formats.example_lines().to_list(), 5, seed=believing), dtype=pl.String)
+    lines = pl.Series(alike(formats.example_lines().to_list()[:: 4 if believing else 2], 5, seed=believing), dtype=pl.String)
     want = by_few(formats, lines, source)
     assert formats.peel_many(lines, source).equals(want)  # shapes are learnt
     assert formats.peel_many(lines, source).equals(want)  # and known
