@@ -43,7 +43,9 @@ def by_few(formats: Formats, lines: pl.Series, source: SourceFormat) -> pl.DataF
 @pytest.mark.parametrize("believing", [False, True])
 def test_examples_of_all_formats_many_times(formats: Formats, believing: bool) -> None:
     source = PLAIN.trusting(*(one.id for one in formats.formats if one.trust)) if believing else PLAIN
-    lines = pl.Series(alike(formats.example_lines().to_list()[:: 4 if believing else 2], 5, seed=believing), dtype=pl.String)
+    lines = pl.Series(
+        alike(formats.example_lines().to_list()[:: 4 if believing else 2], 5, seed=believing), dtype=pl.String
+    )
     want = by_few(formats, lines, source)
     assert formats.peel_many(lines, source).equals(want)  # shapes are learnt
     assert formats.peel_many(lines, source).equals(want)  # and known
@@ -90,7 +92,9 @@ HEADS = st.lists(st.sampled_from(("a", "1", "23", " ", ":", "[", "]", "-")), max
 
 @settings(max_examples=200, deadline=None)
 @given(head=HEADS, tails=st.tuples(st.text(max_size=5), st.text(max_size=5)), seed=st.integers(0, 9))
-@pytest.mark.parametrize("pattern", [r"\[?(?P<a>\w+)(?::(?P<b>\d+))?\]?(?: -)?", r"a+?:? *\d{2}\b", r"(?:a|\d)*?[ :]-?"])
+@pytest.mark.parametrize(
+    "pattern", [r"\[?(?P<a>\w+)(?::(?P<b>\d+))?\]?(?: -)?", r"a+?:? *\d{2}\b", r"(?:a|\d)*?[ :]-?"]
+)
 def test_what_follows_the_bytes_changes_nothing(pattern: str, head: str, tails: tuple[str, str], seed: int) -> None:
     import re
 

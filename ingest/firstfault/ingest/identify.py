@@ -16,6 +16,7 @@ import polars as pl
 
 from firstfault.ingest.dumps.rows import DumpIdentity, DumpProblem
 from firstfault.ingest.identity_attempts import Boundary, boundaries_of
+from firstfault.ingest.identity_fill import CLAIMS, KEY_TYPES, KEYS, Filler, with_keys
 from firstfault.ingest.identity_job import Job
 from firstfault.ingest.identity_owners import Claim, claims_of
 from firstfault.ingest.identity_sources import LineKey, SourceIdentity, SourceSeen
@@ -26,19 +27,12 @@ __all__ = ["Identity", "Owned", "SourceIdentity", "SourceSeen", "Spoken", "ident
 
 T = TypeVar("T")
 
-KEY_TYPES: dict[str, type[pl.DataType]] = {
-    "source_id": pl.Int32, "host": pl.String, "rank": pl.Int32, "local_rank": pl.Int32, "pid": pl.Int64,
-    "task": pl.Int32,
-}  # fmt: skip
-KEYS = tuple(KEY_TYPES)
-FILLED = ("host", "rank", "local_rank", "attempt")
-
 
 @stage("summaries")
 def summarise(lines: pl.DataFrame) -> pl.DataFrame:
     """How many lines of each source name each combination of host, rank, local rank, process and task."""
     return (
-        _with_keys(lines)
+        with_keys(lines)
         .group_by(KEYS)
         .agg(pl.len().cast(pl.Int64).alias("n"), pl.col("line").min().cast(pl.Int64).alias("first"))
         .sort(KEYS, nulls_last=False)
@@ -51,11 +45,6 @@ def merge(summaries: Iterable[pl.DataFrame]) -> pl.DataFrame:
     if not parts:
         return pl.DataFrame(schema={**KEY_TYPES, "n": pl.Int64, "first": pl.Int64})
     return pl.concat(parts).group_by(KEYS).agg(pl.col("n").sum(), pl.col("first").min()).sort(KEYS, nulls_last=False)
-
-
-def _with_keys(frame: pl.DataFrame) -> pl.DataFrame:
-    missing = [pl.lit(None, dtype=KEY_TYPES[name]).alias(name) for name in KEYS if name not in frame.columns]
-    return frame.with_columns(missing).with_columns(pl.col(name).cast(KEY_TYPES[name]) for name in KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,85 +63,17 @@ class Identity:
 
     def fill(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The frame with host, rank, local_rank and attempt completed; it needs source_id and line."""
-        return fill(frame, self.resolved, self.ranges, self.dated, self.claims)
+        return self.filler().fill(frame)
+
+    def filler(self) -> Filler:
+        """What completes many frames."""
+        return Filler(self.resolved, self.ranges, self.dated, self.claims)
 
     def about(self, signal: Spoken) -> tuple[int | None, int | None, str | None]:
         """Rank, local rank and host of the process that a launcher's or scheduler's line is about."""
         if self.job is None:
             raise ValueError("the evidence about processes was let go of")
         return self.job.about(signal)
-
-
-def fill(
-    frame: pl.DataFrame, resolved: pl.DataFrame, ranges: pl.DataFrame, dated: pl.DataFrame, claims: pl.DataFrame
-) -> pl.DataFrame:
-    """`Identity.fill` for workers that only hold the four small tables."""
-    columns = frame.columns
-    out = _with_keys(frame).with_row_index("_row")
-    if "attempt" not in columns:
-        out = out.with_columns(pl.lit(None, dtype=pl.Int32).alias("attempt"))
-    out = out.join(resolved, on=list(KEYS), how="left", nulls_equal=True)
-    out = _join_ranges(out, ranges)
-    out = _join_dates(out, dated)
-    out = out.with_columns(pl.col("line").cast(pl.Int64).alias("_line"))
-    out = out.join(claims, left_on=["source_id", "_line"], right_on=["source_id", "c_line"], how="left")
-    local_prefix = pl.col("k_local_prefix").fill_null(False)
-    unsaid = pl.col("host").is_null()
-    claimed = pl.col("c_rank").is_not_null() & pl.col("rank").is_null()
-    said_local = pl.when(claimed).then(pl.col("c_local")).otherwise(pl.coalesce("local_rank", "k_local"))
-    out = out.with_columns(
-        host=pl.when(unsaid & claimed)
-        .then(pl.coalesce("r_host", "d_host", "c_host", "k_host"))
-        .when(unsaid)
-        .then(pl.coalesce("r_host", "d_host", "k_host"))
-        .otherwise(pl.coalesce("k_host", "host")),
-        rank=pl.when(local_prefix)
-        .then(pl.coalesce("k_rank", "c_rank"))
-        .otherwise(pl.coalesce("rank", "c_rank", "k_rank")),
-        local_rank=pl.when(local_prefix).then(pl.coalesce("k_local", "c_local")).otherwise(said_local),
-        attempt=pl.coalesce(pl.col("attempt").cast(pl.Int32), "r_attempt", "d_attempt", "k_attempt"),
-    )
-    return out.sort("_row").select([*columns, *(name for name in FILLED if name not in columns)])
-
-
-def _join_ranges(out: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    if not len(ranges):
-        return out.with_columns(pl.lit(None, pl.Int32).alias("r_attempt"), pl.lit(None, pl.String).alias("r_host"))
-    found = (
-        out.select("_row", "source_id", pl.col("line").cast(pl.Int64))
-        .sort("line")
-        .join_asof(
-            ranges.sort("_from"),
-            left_on="line",
-            right_on="_from",
-            by="source_id",
-            strategy="backward",
-            check_sortedness=False,
-        )
-    )
-    return out.join(found.select("_row", "r_attempt", "r_host"), on="_row", how="left")
-
-
-def _join_dates(out: pl.DataFrame, dated: pl.DataFrame) -> pl.DataFrame:
-    stamps = [pl.col(name) for name in ("stamp_ns", "near_ns") if name in out.columns]
-    if not len(dated) or not stamps:
-        return out.with_columns(pl.lit(None, pl.Int32).alias("d_attempt"), pl.lit(None, pl.String).alias("d_host"))
-    sources = dated.select("source_id").unique()
-    found = (
-        out.select("_row", "source_id", pl.coalesce(stamps).cast(pl.Int64).alias("_at"))
-        .join(sources, on="source_id", how="semi")
-        .with_columns(pl.col("_at").fill_null(-(2**62)))
-        .sort("_at")
-        .join_asof(
-            dated.sort("_since"),
-            left_on="_at",
-            right_on="_since",
-            by="source_id",
-            strategy="backward",
-            check_sortedness=False,
-        )
-    )
-    return out.join(found.select("_row", "d_attempt", "d_host"), on="_row", how="left")
 
 
 @stage("identify")
@@ -213,8 +134,7 @@ def _resolved(job: Job, summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _claims(claims: Sequence[Claim]) -> pl.DataFrame:
-    schema = {"source_id": pl.Int32, "c_line": pl.Int64, "c_rank": pl.Int32, "c_local": pl.Int32, "c_host": pl.String}
-    return pl.DataFrame(claims, schema=schema, orient="row")
+    return pl.DataFrame(claims, schema={"source_id": pl.Int32, **CLAIMS}, orient="row")
 
 
 def _ranges(attempts: Mapping[int, Sequence[Boundary]]) -> pl.DataFrame:

@@ -63,8 +63,10 @@ class LineTable:
 
     def __init__(self, job: Job, known: Known, folded: Folded, keep_text: bool, spill: Path | None) -> None:
         self._job, self._folded = job, folded
-        tables = (known.entries, known.records, known.joined, known.progress, known.wanted)
-        self._known = Known(*(table.sort(_KEY) for table in tables))
+        self._told, self._dumped = known.entries, known.progress.sort(_KEY)
+        self._entries_told, self._records = _Marked(known.entries), _Marked(known.records)
+        self._joined, self._wanted = _Marked(known.joined), _Marked(known.wanted)
+        self._filler = job.identity.filler()
         self._keep_text = keep_text
         self._spill = spill
         self._carry: dict[int, times.Near] = {}
@@ -78,7 +80,8 @@ class LineTable:
         """All rows, part by part."""
         for part in self._job.parts:
             entries = self._entries(part)
-            progress = self._placed(part.progress, part.base)
+            shown = self._placed(part.progress, part.base)
+            progress = None if shown is None else _Marked(shown)
             for frame in part.lines.frames(part.base):
                 for at in range(0, len(frame), PIECE):
                     yield self._completed(frame.slice(at, PIECE), entries, progress)
@@ -87,18 +90,19 @@ class LineTable:
         """The rows of `TOLD`, once the lines have streamed."""
         places = self.places
         lines = places.select(_KEY).hstack(_named(places))
-        yield self._known.progress.join(lines, on=_KEY, how="left").select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
+        yield self._dumped.join(lines, on=_KEY, how="left").select(list(TOLD)).cast(pl.Schema(TOLD)).sort(_KEY)
         yield from self._progress.frames(0)
 
     def _placed(self, rows: Rows, base: int) -> pl.DataFrame | None:
         frames = [place(frame, self._job) for frame in rows.frames(base)]
-        return pl.concat(frames).sort(_KEY, maintain_order=True) if frames else None
+        return pl.concat(frames) if frames else None
 
-    def _entries(self, part: Part) -> pl.DataFrame:
+    def _entries(self, part: Part) -> _Marked:
         """Entries of the lines that have signals, and of those of this part that have none because they are many."""
-        told = self._known.entries
         folded = self._placed(part.folded, part.base)
-        return told if folded is None else pl.concat([told, self._folded.entries(folded, told)]).sort(_KEY)
+        if folded is None:
+            return self._entries_told
+        return _Marked(pl.concat([self._told, self._folded.entries(folded, self._told)]))
 
     @property
     def places(self) -> pl.DataFrame:
@@ -106,29 +110,27 @@ class LineTable:
         return pl.concat([*self._places, self._waiting])
 
     @stage("lines")
-    def _completed(self, frame: pl.DataFrame, entries: pl.DataFrame, progress: pl.DataFrame | None) -> pl.DataFrame:
+    def _completed(self, frame: pl.DataFrame, entries: _Marked, progress: _Marked | None) -> pl.DataFrame:
         placed = place(frame, self._job)
         keys = _keys(placed)
         if (keys[1:] < keys[:-1]).any():
             placed, keys = placed.sort(_KEY), np.sort(keys)
-        timed = times.neighbours(
-            times.complete(placed, self._job.contexts, self._last), self._carry, self._job.contexts
-        )
+        completed = times.complete(placed, self._job.contexts, self._last)
+        timed = times.neighbours(completed, self._carry, self._job.contexts)
         if len(self._waiting):
-            self._wait(timed)
-        full = times.within_attempts(self._job.identity.fill(timed))
-        _, wanted = _found(_within(self._known.wanted, full), keys)
-        places = full.select(list(PLACES))[wanted].cast(pl.Schema(PLACES))
+            self._wait(timed.lines)
+        full = times.within_attempts(self._filler.fill(timed.lines))
+        wanted = self._wanted.rows(keys)[1]
+        places = full.select(name for name in PLACES if name in full.columns)[wanted].hstack(timed.beside(wanted))
+        places = places.select(list(PLACES)).cast(pl.Schema(PLACES))
         last = pl.col("next_ns").is_null()
         self._places.append(places.filter(~last))
         self._waiting = pl.concat([self._waiting, places.filter(last)], rechunk=True)
         if progress is not None:
-            self._steps(_within(progress, full), full, keys)
-        out = full.hstack(_beside(_within(entries, full), keys)).hstack(
-            _beside(_within(self._known.records, full), keys)
-        )
-        if len(joined := _within(self._known.joined, full)):
-            out = out.hstack(_beside(joined, keys)).with_columns(message=pl.coalesce("whole", "message"))
+            self._steps(progress, full, keys)
+        out = full.hstack(entries.beside(keys)).hstack(self._records.beside(keys))
+        if self._joined.touches(keys):
+            out = out.hstack(self._joined.beside(keys)).with_columns(message=pl.coalesce("whole", "message"))
         if not self._keep_text:
             telling = pl.col("level").is_in(_KEPT_LEVELS).fill_null(False)
             last = pl.struct("source_id", "rank", "attempt").is_last_distinct()  # what somebody said last is shown
@@ -136,10 +138,11 @@ class LineTable:
             out = out.with_columns(pl.when(kept).then(pl.col("message")).alias("message"))
         return out.select(list(LINE_ROWS)).cast(pl.Schema(LINE_ROWS))
 
-    def _steps(self, progress: pl.DataFrame, lines: pl.DataFrame, keys: Keys) -> None:
+    def _steps(self, progress: _Marked, lines: pl.DataFrame, keys: Keys) -> None:
         """Keep the progress that these lines show."""
-        shown, at = _found(progress, keys)
-        told = progress[shown].with_columns(pl.lit(None, pl.Int64).alias("stamp_ns")).hstack(_named(lines[at]))
+        shown, at = progress.rows(keys)
+        rows = progress.table[shown].with_columns(pl.lit(None, pl.Int64).alias("stamp_ns"))
+        told = rows.hstack(_named(lines.select(_OF_LINE)[at]))
         own = told.filter(~pl.col("source_id").is_in(self._silent)).select(list(TOLD)).cast(pl.Schema(TOLD))
         self._progress.waiting.append(own)
         self._rows += len(own)
@@ -149,7 +152,7 @@ class LineTable:
 
     def _wait(self, frame: pl.DataFrame) -> None:
         """Lines of earlier parts that wait for the next stamp of their source get it from this part."""
-        stamped = frame.filter(pl.col("next_ns").is_not_null())
+        stamped = frame.select("source_id", "next_ns").filter(pl.col("next_ns").is_not_null())
         first = stamped.unique("source_id", keep="first", maintain_order=True)
         late = self._waiting.join(
             first.select("source_id", pl.col("next_ns").alias("_late")), on="source_id", how="inner"
@@ -166,35 +169,45 @@ def _keys(frame: pl.DataFrame) -> Keys:
     return keys
 
 
-def _found(table: pl.DataFrame, keys: Keys) -> tuple[Positions, Positions]:
-    """The rows of a table by source and line that are among sorted lines, and for each the row of its line."""
-    own = _keys(table)
-    at = np.searchsorted(keys, own)
-    there = np.flatnonzero(keys[np.minimum(at, len(keys) - 1)] == own)
-    return there, at[there]
+class _Marked:
+    """A table by source and line that says something of a few lines, with a look-up by sorted keys of lines."""
 
+    def __init__(self, table: pl.DataFrame) -> None:
+        self.table = table.sort(_KEY, maintain_order=True)
+        self._keys = _keys(self.table)
+        self._said = self.table.drop(_KEY)
 
-def _beside(table: pl.DataFrame, keys: Keys) -> pl.DataFrame:
-    """The columns of a table that has one row for some of the lines, for all of them."""
-    columns = table.drop(_KEY)
-    rows, at = _found(table, keys)
-    place = np.full(len(keys), -1, dtype=np.int64)
-    place[at] = rows
-    index = pl.Series(place).set(pl.Series(place < 0), None)
-    return columns.select(pl.all().gather(index))
+    def _near(self, keys: Keys) -> slice:
+        """The rows of the table that can concern these lines."""
+        return slice(*np.searchsorted(self._keys, (keys[0], keys[-1] + 1)).tolist())
+
+    def touches(self, keys: Keys) -> bool:
+        """Whether something may be said of one of the lines."""
+        near = self._near(keys)
+        return bool(near.stop > near.start)
+
+    def rows(self, keys: Keys) -> tuple[Positions, Positions]:
+        """The rows of the table that concern these lines, and for each the place of its line."""
+        near = self._near(keys)
+        own = self._keys[near]
+        at = np.searchsorted(keys, own)
+        there = np.flatnonzero(keys[np.minimum(at, len(keys) - 1)] == own)
+        return there + near.start, at[there]
+
+    def beside(self, keys: Keys) -> pl.DataFrame:
+        """What a table with one row for some of the lines says, for all of them."""
+        rows, at = self.rows(keys)
+        if not len(rows):
+            return self._said.clear(len(keys))
+        place = np.full(len(keys), -1, dtype=np.int64)
+        place[at] = rows
+        index = pl.Series(place).set(pl.Series(place < 0), None)
+        return self._said.select(pl.all().gather(index))
 
 
 def _named(lines: pl.DataFrame) -> pl.DataFrame:
     """What progress takes over of its lines."""
     return lines.select(pl.col(name).alias(f"line_{name}") for name in _OF_LINE)
-
-
-def _within(table: pl.DataFrame, part: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table by source and line, in this order, that can concern a part."""
-    first, last = part["source_id"][0], part["source_id"][-1]
-    start = int(table["source_id"].search_sorted(first, "left"))
-    stop = int(table["source_id"].search_sorted(last, "right"))
-    return table.slice(start, stop - start).filter(pl.col("line").is_between(part["line"].min(), part["line"].max()))
 
 
 def place(frame: pl.DataFrame, job: Job) -> pl.DataFrame:

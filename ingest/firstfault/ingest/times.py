@@ -20,8 +20,12 @@ from firstfault.ingest.stages import stage
 
 SECOND = stamps.SECOND
 DAY = stamps.DAY
+Codes = npt.NDArray[np.int8]
 _FULL = ("full", "offset")
 _COUNTED = ("monotonic", "relative")
+_KINDS = pl.Enum([word for kind in stamps.StampKind if (word := kind.word) is not None])
+_CODE = {word: code for code, word in enumerate(_KINDS.categories)}
+_NO_YEAR, _TIME_ONLY = _CODE["no-year"], _CODE["time-only"]
 _STAMP = ("stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s")
 _RENAME = {name: ("utc", "near") if name.startswith("utc") else ("stamp", "near") for name in _STAMP}
 
@@ -135,35 +139,46 @@ def complete(frame: pl.DataFrame, known: Mapping[int, Context], last: dict[int, 
     date is placed at the top of a source's next part, and is brought up to date.
     """
     last = {} if last is None else last
-    kinds = frame["stamp_kind"]
-    partial = kinds.is_in(["no-year", "time-only"]).fill_null(False)
+    kinds = _codes(frame["stamp_kind"])
+    partial = (kinds == _NO_YEAR) | (kinds == _TIME_ONLY)
     if not partial.any():
         return frame
     values = frame["stamp_ns"].fill_null(0).to_numpy().astype(np.int64)
     source = frame["source_id"].to_numpy()
-    for number in np.unique(source[partial.to_numpy()]).tolist():
+    for number in np.unique(source[partial]).tolist():
         first, stop = np.searchsorted(source, [number, number + 1]).tolist()
-        own = kinds.slice(first, stop - first)
+        own = kinds[first:stop]
         context = known.get(number, Context(0))
         values[first:stop] = _complete_source(values[first:stop], own, context, last.get(number, context.dated_ns))
-        wanted = (*_FULL, "no-year") if context.dated_ns is not None else ("time-only",)
-        if len(at := own.is_in(wanted).fill_null(False).arg_true()):
+        wanted = _dates(own) if context.dated_ns is not None else own == _TIME_ONLY
+        if len(at := np.flatnonzero(wanted)):
             last[number] = int(values[first + int(at[-1])])
     column = pl.when(pl.col("stamp_kind").is_not_null()).then(pl.Series("stamp_ns", values)).alias("stamp_ns")
     return frame.with_columns(column)
 
 
+def _codes(kinds: pl.Series) -> Codes:
+    """The numbers of kinds, -1 where a line has no stamp."""
+    codes: Codes = kinds.cast(_KINDS).to_physical().cast(pl.Int8).fill_null(-1).to_numpy()
+    return codes
+
+
+def _dates(kinds: Codes) -> npt.NDArray[np.bool_]:
+    """Which stamps have a date."""
+    found: npt.NDArray[np.bool_] = (kinds == _CODE["full"]) | (kinds == _CODE["offset"]) | (kinds == _NO_YEAR)
+    return found
+
+
 def _complete_source(
-    ns: npt.NDArray[np.int64], kinds: pl.Series, context: Context, last: int | None
+    ns: npt.NDArray[np.int64], kinds: Codes, context: Context, last: int | None
 ) -> npt.NDArray[np.int64]:
     out = ns.copy()
-    no_year = (kinds == "no-year").fill_null(False).to_numpy()
+    no_year = kinds == _NO_YEAR
     if no_year.any():
         out[no_year] = nearest_year(ns[no_year], context)
-    time_only = (kinds == "time-only").fill_null(False).to_numpy()
+    time_only = kinds == _TIME_ONLY
     if time_only.any():
-        dated = kinds.is_in([*_FULL, "no-year"]).fill_null(False).to_numpy()
-        out[time_only] = nearest_day(ns, out, time_only, dated, context, last)
+        out[time_only] = nearest_day(ns, out, time_only, _dates(kinds), context, last)
     return out
 
 
@@ -218,8 +233,25 @@ class Near(NamedTuple):
     offset_s: int | None
 
 
-def neighbours(frame: pl.DataFrame, carry: dict[int, Near], contexts: Mapping[int, Context]) -> pl.DataFrame:
-    """`near_ns` (own stamp, else the one before, at the top the one after) with its kind, resolution, zone; `next_ns`.
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Lines with `near_ns` (own stamp, else the one before, at the top the one after), `next_ns` and `from_next`.
+
+    `at` says for each line which of the `stamps` stands in for its own, -1 where none does.
+    """
+
+    lines: pl.DataFrame
+    stamps: pl.DataFrame
+    at: npt.NDArray[np.int64]
+
+    def beside(self, rows: npt.NDArray[np.intp]) -> pl.DataFrame:
+        """Kind, resolution and zone of the stamps that stand in for those of some lines."""
+        names = {name: name.replace(*_RENAME[name]) for name in _STAMP[1:]}
+        return _gathered(self.stamps, self.at[rows], names)
+
+
+def neighbours(frame: pl.DataFrame, carry: dict[int, Near], contexts: Mapping[int, Context]) -> Neighbours:
+    """The lines with the stamps of their neighbours.
 
     Stamps of a wall clock and counts since boot do not stand in for one another: a line inherits from the family that
     most stamped lines of its source have. `frame` is sorted by source and line, `carry` holds the last stamps of
@@ -231,29 +263,37 @@ def neighbours(frame: pl.DataFrame, carry: dict[int, Near], contexts: Mapping[in
     stops = np.append(starts[1:], len(source))
     group = np.repeat(np.arange(len(starts)), stops - starts)
     stamped = frame["stamp_ns"].is_not_null().to_numpy()
-    counted = frame["stamp_kind"].is_in(_COUNTED).fill_null(False).to_numpy()
+    kinds = _codes(frame["stamp_kind"])
+    counted = (kinds == _CODE["monotonic"]) | (kinds == _CODE["relative"])
     mostly = np.array([contexts.get(int(number), Context(0)).counted for number in source[starts]], dtype=np.bool_)
     fits = stamped & (counted == mostly[group])
     before = np.maximum.accumulate(np.where(fits, rows, -1))
     before = np.where(before >= starts[group], before, -1)
     after = np.minimum.accumulate(np.where(fits, rows, len(rows))[::-1])[::-1]
     after = np.where(after < stops[group], after, -1)
-    near = _taken(frame, np.where(before >= 0, before, after))
+    at = np.where(before >= 0, before, after)
+    others: list[Near] = []
     for place, start in enumerate(starts.tolist()):
         known = carry.get(int(source[start]))
         if known is None and after[start] < 0 and (found := contexts.get(int(source[start]))) and found.top:
-            near = _replaced(near, start, stops[place], found.top)
+            at[start : stops[place]] = len(rows) + len(others)
+            others.append(found.top)
         stop = int(np.searchsorted(before[start : stops[place]] >= 0, True)) + start
         if known is not None and stop > start:
-            near = _replaced(near, start, stop, known)
+            at[start:stop] = len(rows) + len(others)
+            others.append(known)
             before[start:stop] = start
         last = int(before[stops[place] - 1])
         if last >= 0 and fits[last]:
             carry[int(source[start])] = Near(*frame.select(_STAMP).row(last))
-    own = pl.coalesce(frame["stamp_ns"], near["near_ns"]).alias("near_ns")
-    follower = _taken(frame, after)["near_ns"].alias("next_ns")
+    stamps = frame.select(_STAMP)
+    if others:
+        stamps = stamps.vstack(pl.DataFrame(others, schema=stamps.schema, orient="row"))
+    near = _gathered(stamps, at, {"stamp_ns": "near_ns"})["near_ns"]
+    follower = _gathered(frame, after, {"stamp_ns": "next_ns"})["next_ns"]
     borrowed = pl.Series("from_next", before < 0) & frame["stamp_ns"].is_null()
-    return frame.hstack(near).with_columns(own, follower, borrowed)
+    lines = frame.with_columns(pl.coalesce("stamp_ns", near).alias("near_ns"), follower, borrowed)
+    return Neighbours(lines, stamps, at)
 
 
 def within_attempts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -266,13 +306,9 @@ def within_attempts(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(own).drop("from_next")
 
 
-def _taken(frame: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.DataFrame:
-    """The stamp columns of other rows, null where the row is -1."""
-    wanted = pl.Series(rows, dtype=pl.Int64).set(pl.Series(rows < 0), None)
-    return frame.select(pl.col(name).gather(wanted).alias(name.replace(*_RENAME[name])) for name in _STAMP)
-
-
-def _replaced(near: pl.DataFrame, start: int, stop: int, known: Near) -> pl.DataFrame:
-    """The rows `start:stop` with the stamp that an earlier part ended with."""
-    middle = pl.DataFrame([known] * (stop - start), schema=near.schema, orient="row")
-    return pl.concat([near[:start], middle, near[stop:]])
+def _gathered(frame: pl.DataFrame, rows: npt.NDArray[np.int64], names: Mapping[str, str]) -> pl.DataFrame:
+    """Columns of other rows under new names, null where the row is -1."""
+    wanted = pl.Series(rows, dtype=pl.Int64)
+    if (rows < 0).any():
+        wanted = wanted.set(pl.Series(rows < 0), None)
+    return frame.select(pl.col(name).gather(wanted).alias(new) for name, new in names.items())
