@@ -21,7 +21,7 @@ from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
 from firstfault.correlate.from_callsites import odd_call_sites
 from firstfault.correlate.from_ends import reported_ends
-from firstfault.correlate.from_launchers import lost_outside_store, lost_stores, ownerless_errors
+from firstfault.correlate.from_launchers import lost_outside_store, lost_own_store, lost_stores, ownerless_errors
 from firstfault.correlate.from_links import common_ends, link_faults
 from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
 from firstfault.correlate.from_platforms import authored_actions, lost_nodes, signalled_launchers
@@ -156,6 +156,7 @@ def _attempt(
         ownerless_errors,
         lost_stores,
         lost_outside_store,
+        lost_own_store,
     ):
         candidates.extend(place(view, one) for one in source(view))
     for outside in (

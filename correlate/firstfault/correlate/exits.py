@@ -124,6 +124,7 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
     )
     found = []
     codes = _codes_of_blocks(signals)
+    ending = step_is_ended(signals)
     for signal in signals:
         abrupt = _SUDDENLY_GONE.get(signal.entry or "", "") in signal.captures
         if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT) and not abrupt:
@@ -138,6 +139,8 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 continue  # read with the line that names the rank
             code = code if code is not None else codes.get((signal.source.id, signal.line))
         killed = signal.event is Event.AGENT_KILL
+        if signal.entry == _TASK and code in (-9, -15) and signal.line > ending.get(signal.source.id, signal.line):
+            killed = True
         if code is None and not killed and not abrupt:
             continue
         ranks = ranks_of(signal, names, tasks_are_ranks)
@@ -187,6 +190,27 @@ _BLOCK = "mpi-proc-aborted"
 _TERMINATION = "mpich-bad-termination"
 _SUDDENLY_GONE = {"ray-worker-crashed": "child_pid", "vllm-worker-died": "ranks"}
 """Entries that only say that a process was suddenly gone, and the capture that tells which."""
+
+
+_TASK = "slurm-task-exit"
+_ENDS_STEP = "slurm-step-aborted"
+
+
+def step_is_ended(signals: tuple[Signal, ...]) -> dict[int, int]:
+    """The line of each log with which srun says that it ends a step, behind the first task whose end it had reported:
+    who is killed after it, is killed by it (srun(1), --kill-on-bad-exit).
+    """
+    reported = {one.source.id: 0 for one in signals}
+    for one in signals:
+        if one.entry == _TASK and not one.weak and exit_code(one) not in (None, 0, -15):
+            line = reported.get(one.source.id, 0)
+            reported[one.source.id] = min(line or one.line, one.line)
+    found: dict[int, int] = {}
+    for one in signals:
+        first = reported.get(one.source.id, 0)
+        if one.entry == _ENDS_STEP and first and one.line > first:
+            found[one.source.id] = min(found.get(one.source.id, one.line), one.line)
+    return found
 
 
 def _codes_of_blocks(signals: tuple[Signal, ...]) -> dict[tuple[int, int], int]:

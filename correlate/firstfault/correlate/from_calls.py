@@ -119,11 +119,20 @@ def ran_out_of_data(view: View) -> Iterator[Candidate]:
         return  # who prints nothing of its progress would not say that its data ended
     if any(one.fact == "phase-epoch-end" and _later(one, ended) for state in others for one in state.phases):
         return
-    candidate = absentees(view, "ran-out", tuple(sorted(ended)), BASE["odd-operation"], "uneven-inputs")
+    # of two unequal parts the smaller one is the odd one: who has a batch more than most, goes on to wait alone
+    waiting = tuple(sorted(state.rank for state in others if state.timeouts))
+    more = len(ended) > len(others) == len(waiting)
+    ranks = waiting if more else tuple(sorted(ended))
+    base = BASE["odd-operation"] + (0.1 if more else 0.0)
+    candidate = absentees(view, "ran-out", ranks, base, "uneven-inputs")
     candidate.entry = "uneven-inputs-hang"
     candidate.signals = [(signal, f"rank {rank} has no batch left") for rank, signal in sorted(ended.items())[:6]]
+    if more:
+        candidate.signals[:0] = [
+            (state.timeouts[0], f"rank {state.rank} went on to another batch") for state in others[:2]
+        ]
     candidate.for_.append(
-        f"rank {numbers(candidate.ranks)} came to the end of the data, {len(suffering)} others had not"
+        f"rank {numbers(tuple(sorted(ended)))} came to the end of the data, {len(suffering)} others had not"
     )
     yield candidate
 

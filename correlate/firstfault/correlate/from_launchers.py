@@ -90,6 +90,22 @@ def lost_stores(view: View) -> Iterator[Candidate]:
             yield _lost(view, server, signals, BASE["lost-store"], reason)
 
 
+def lost_own_store(view: View) -> Iterator[Candidate]:
+    """The host of a store that every host lost, its own launcher among them: the store was a process of its own, and it
+    ended while its host went on.
+    """
+    every = _hosts_of_ranks(view) or set(view.names.all_hosts())
+    for server, hosts in _losers(view, launchers_only=False, own_too=True):
+        agents = [one for one in view.signals if one.entry == _AGENT_LOST and host_of_signal(view, one) == server]
+        if server in hosts and every <= set(hosts) and agents:
+            signals = [*agents[:2], *(listed[0] for _, listed in sorted(hosts.items()))]
+            reason = f"the launcher of {server} itself lost it, and so did all {len(hosts)} hosts"
+            yield _lost(view, server, signals, BASE["exit-code"], reason)
+
+
+_AGENT_LOST = "elastic-rdzv-connection"
+
+
 def lost_outside_store(view: View) -> Iterator[Candidate]:
     """The host of a store that carries no rank, which the ranks or launchers of every host lost, and which says itself
     that it went down.
@@ -137,7 +153,7 @@ def _hosts_of_ranks(view: View) -> set[str]:
     return {host for rank in view.states if (host := view.names.host_of(rank, view.attempt))}
 
 
-def _losers(view: View, *, launchers_only: bool) -> list[tuple[str, dict[str, list[Signal]]]]:
+def _losers(view: View, *, launchers_only: bool, own_too: bool = False) -> list[tuple[str, dict[str, list[Signal]]]]:
     """For each store that two hosts or more lost, what each of them says; none where a rank failed or waited."""
     if any(state.own or state.timeouts for state in view.states.values()):
         return []
@@ -151,7 +167,7 @@ def _losers(view: View, *, launchers_only: bool) -> list[tuple[str, dict[str, li
         server = view.names.host_of_address(peer) or (None if launchers_only else view.names.canonical(peer))
         host = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
         host = host or host_of_signal(view, signal)
-        if server and host and server != host:
+        if server and host and (server != host or own_too):
             lost[server][host].append(signal)
     return [(server, hosts) for server, hosts in sorted(lost.items()) if len(hosts) > 1]
 

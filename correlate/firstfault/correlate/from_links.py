@@ -11,6 +11,7 @@ from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import REACH, earliest, told_to_end
+from firstfault.correlate.from_waits import nobody_died
 from firstfault.correlate.model import Signal
 from firstfault.correlate.states import is_echo
 from firstfault.correlate.window import Fit, Window
@@ -47,6 +48,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
         end = len(far) >= 2 and not ended
         dropped = felt and not ended and _dropped_packets(view, window, signals)
+        apart = not dropped and not ended and _between(view, window, signals)
         yield Candidate(
             rule="link-fault",
             cls=cls,
@@ -54,18 +56,32 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             component="network",
             ranks=ranks,
             hosts=(host,) if host else (),
-            base=BASE["link-fault"] if sure or end else BASE["dropped-packets"] if dropped else doubtful,
+            base=BASE["link-fault"]
+            if sure or end
+            else BASE["dropped-packets"] + (0.0 if dropped else _OTHER_ZONE)
+            if dropped or apart
+            else doubtful,
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
             for_=[f"the connections of {len(far)} other hosts to it broke"]
             if end
-            else ["its kernel dropped packets, no process had failed by itself, and connections broke"]
-            if dropped
+            else ["its kernel drops packets, no process had failed by itself, and connections broke"]
+            if dropped or apart
             else [],
         )
 
 
-_DROPS = "host-conntrack-full"
+_DROPS = frozenset({"host-conntrack-full", "host-firewall-changed"})
+
+
+_OTHER_ZONE = 1.2
+"""What a record is worth less that fits the run in another time zone only (`from_machines.doubt_zone`)."""
+
+
+def _between(view: View, window: Window, signals: list[Signal]) -> bool:
+    """Whether a host's filter changed about then, by a clock in another zone, and what broke lies between live hosts."""
+    changed = any(one.entry in _DROPS and window.fit(one) is Fit.SHIFTED for one in signals)
+    return changed and next(nobody_died(view), None) is not None
 
 
 def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
@@ -73,8 +89,11 @@ def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
 
     What a library calls a system error is how it tells of a connection that broke.
     """
-    drops = [one for one in signals if one.entry == _DROPS and window.fit(one) is Fit.INSIDE]
+    drops = [one for one in signals if one.entry in _DROPS and window.fit(one) is Fit.INSIDE]
     own = [one for state in view.states.values() for one in state.own]
+    lost = earliest(view, [one for state in view.states.values() for one in state.derived])
+    if drops and lost is not None:  # what a host starts after it came back had broken nothing
+        drops = [one for one in drops if (when := view.times.of(one)) is None or not lost.surely_before(when)]
     return bool(drops) and all(one.role is Role.AMBIGUOUS and (one.cls or "") in REACH for one in own)
 
 

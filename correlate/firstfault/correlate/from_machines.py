@@ -14,6 +14,7 @@ from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_ranks import earliest, told_to_end
 from firstfault.correlate.model import Moment, Signal, parse_ranks
+from firstfault.correlate.switches import take_switch_faults
 from firstfault.correlate.units import whole_unit_killed
 from firstfault.correlate.window import Fit, Window
 
@@ -179,6 +180,7 @@ def device_faults(view: View, window: Window) -> Iterator[Candidate]:
                 captures.get("bus_id") or captures.get("gpu") or captures.get("device") or captures.get("pid") or ""
             )
             devices[(host_of_signal(view, signal), device)].append(signal)
+    yield from take_switch_faults(view, devices)
     for (host, device), signals in sorted(devices.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         yield _doubt_date(view, window, _from_device(view, host, device, signals))
 
@@ -207,11 +209,17 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
         # its launcher ended it because it was told to, or because another child had failed by itself
         ended_early = state.killed and (state.host in told or any(one.own and not one.killed for one in siblings))
         apart = apart and not ended_early
-        if felt or ended or (state.silent and apart and not state.completed and others_lost):
+        # a rank whose error stream is not among the files printed nothing of a failure either
+        quiet = state.silent or (state.half_read and not (state.own or state.secondary or state.derived))
+        if felt or ended or (quiet and apart and not state.completed and others_lost):
             return candidate
     candidate.base -= 2.4
     candidate.against.append("nothing says when it was, and the rank of that device shows nothing of it")
     return candidate
+
+
+_OF_GSP = re.compile(r"\bGPU(\d{1,2}) (?:GSP|sanity check failed)")
+"""The driver's own number of a device, in the order of the bus, as CUDA has it where all devices are alike."""
 
 
 def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[int | None, str]:
@@ -226,6 +234,8 @@ def _device_rank(view: View, host: str | None, signals: list[Signal]) -> tuple[i
         if pid is not None and (rank := view.names.rank_of_pid(host, pid)) is not None:
             return rank, f"process id {pid} is rank {rank}"
         gpu = one.number("gpu")
+        if gpu is None and (named := _OF_GSP.search(one.text[:300])) is not None:
+            gpu = int(named[1])
         if gpu is not None and host is not None and (rank := view.names.rank_of_gpu(host, gpu)) is not None:
             return rank, f"GPU {gpu} of {host} is rank {rank}"
     return _device_of_unknown_node(view, host, signals)
@@ -268,7 +278,7 @@ def _sole_suspect(view: View, host: str | None) -> int | None:
         state.rank
         for state in states
         if any(one.event in _OF_A_DEVICE for one in state.own)
-        or (state.logged and state.silent and not state.completed and not state.exits)
+        or (state.logged and state.silent and not state.completed and all(one.killed for one in state.exits))
     ]
     rest = [state for state in states if state.rank not in apart]
     return apart[0] if len(apart) == 1 and rest and all(state.derived for state in rest) else None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
+from firstfault.correlate.exits import step_is_ended
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
 from firstfault.correlate.model import Signal
@@ -104,7 +105,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             base=BASE["authored-action"]
             if sure or _never_ran(view, ranks)
             else BASE["own-error-ambiguous"]
-            - (1.3 if _after_echoes(view, signals) else 0.0)
+            - (1.3 if _after_echoes(view, signals) or _by_srun(view, signals) else 0.0)
             - (0.6 if not view.timeline.progress else 0.0),
             signals=[(one, "the scheduler's or platform's own words") for one in (sure or signals)[:6]],
             moment=earliest(view, sure or signals),
@@ -210,6 +211,12 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
             candidate.base -= 1.5
             candidate.against.append("nothing shows that the job was making progress when it was ended")
         yield candidate
+
+
+def _by_srun(view: View, signals: list[Signal]) -> bool:
+    """Whether a step was cancelled behind srun's own word that it ends it, for a task that had failed."""
+    ending = step_is_ended(view.timeline.signals)
+    return all(one.line > ending.get(one.source.id, one.line) for one in signals)
 
 
 def _after_echoes(view: View, signals: list[Signal]) -> bool:

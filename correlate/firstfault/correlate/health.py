@@ -70,9 +70,36 @@ def proof(view: View) -> list[Signal]:
         return ended
     if not view.states and (last := _by_all_logs(view, found)):
         return last
+    if first := _by_first_rank(view, found):
+        return first
     steps = {state.last_step for state in logged if state.last_step is not None}
     if by_all_ranks(view) and len(steps) <= 1 and len(logged) >= world:
         return [signal for state in logged for signal in state.completed[-1:]]
+    return []
+
+
+def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
+    """The first rank's last word where all ranks had come to the same last step before it, and no process failed.
+
+    Most programs let one rank alone say that the training has finished.
+    """
+    logged = view.logged()
+    numbers = sorted(state.rank for state in logged)
+    steps = {state.last_step for state in logged}
+    gaps = len(logged) < max(2, view.names.world or 0) or numbers != list(range(len(numbers)))
+    if gaps or None in steps or len(steps) != 1:
+        return []
+    if any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt):
+        return []
+    said = [one for one in found if one.rank == 0 and (one.fact or "").startswith("complete-rank-finished")]
+    for signal in said:
+        last = [state.progress for state in logged if state.progress is not None]
+        behind = all(one.line < signal.line for one in last if one.source is signal.source)
+        failed = any(
+            other.source is signal.source and other.line > signal.line for state in logged for other in _failures(state)
+        )
+        if behind and not failed:
+            return [signal]
     return []
 
 

@@ -131,7 +131,7 @@ def _authority(one: Candidate) -> int:
         return 4 if one.base >= BASE["device-fault-unjoined"] else 1
     if one.rule == "link-fault" or (one.rule == "io-stall" and one.ranks):
         return 3
-    if one.rule in ("own-error-witnessed", "own-error", "common-error", "launcher-error", "odd-operation"):
+    if one.rule in ("own-error-witnessed", "own-error", "common-error", "launcher-error", "odd-operation", "ran-out"):
         return 3
     if one.rule in ("killed-by-signal", "exit-code"):
         return 2 if one.base >= CONCLUSIVE else 0
@@ -418,6 +418,10 @@ def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
     return first.ns < second.ns
 
 
+_MISFITS = frozenset({"nccl-init-failure", "nccl-socket-failure", "nccl-version-mismatch", "collective-desync"})
+"""What ranks raise that run software of different versions."""
+
+
 def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     """Whether a candidate follows from another one that is not weaker."""
     if cause.rule in STRUCTURAL and effect.rule in STRUCTURAL:
@@ -448,6 +452,8 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if cause.rule == "oom-kill" and effect.rule == "node-lost" and cause.hosts == effect.hosts:
         # a launcher that lost its daemon on a host cannot tell what took it
         return all(signal.role is Role.AMBIGUOUS for signal, _ in effect.signals)
+    if cause.rule == "odd-version" and effect.cls in _MISFITS:
+        return True
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True
     if cause.rule in AMBIGUOUS:

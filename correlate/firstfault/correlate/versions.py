@@ -38,7 +38,8 @@ _MOST = 4096
 def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Candidate]) -> None:
     """Put what all ranks raise on the few whose software is another one, in place."""
     for one in candidates:
-        cls, names = _OF_ENTRIES.get(one.entry or "", ("", ()))
+        of_class = ("nccl-version-mismatch", _NCCL) if one.cls == "nccl-init-failure" else ("", ())
+        cls, names = _OF_ENTRIES.get(one.entry or "", of_class)
         said = _SAYS_MISFIT.get(one.entry or "", "")
         if not cls or not any(said in signal.text for signal, _ in one.signals):
             continue
