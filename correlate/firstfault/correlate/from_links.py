@@ -79,7 +79,7 @@ _OTHER_ZONE = 1.2
 
 
 def _between(view: View, window: Window, signals: list[Signal]) -> bool:
-    """Whether a host's filter changed about then, by a clock in another zone, and what broke lies between live hosts."""
+    """Whether a host's filter changed about then, by another zone, and what broke lies between live hosts."""
     changed = any(one.entry in _DROPS and window.fit(one) is Fit.SHIFTED for one in signals)
     return changed and next(nobody_died(view), None) is not None
 
