@@ -273,3 +273,119 @@ def test_nccl_tests_say_whether_they_went_well(tmp_path: Path, words: str, expec
         "# Avg bus bandwidth    : 151.204",
     ]
     assert answer(tmp_path, {"all_reduce_perf.log": log})["verdict"] == expected
+
+
+CHANGED = "May  4 {at} ws2 systemd[1]: Reloading nftables.service - nftables..."
+
+
+@pytest.mark.parametrize(("at", "cause"), [("10:00:19", True), ("10:40:00", False)])
+def test_a_packet_filter_that_was_loaded_anew_before_connections_broke(tmp_path: Path, at: str, cause: bool) -> None:
+    found = answer(tmp_path, {**lost(), "ws2/syslog": [CHANGED.format(at=at)]})
+    assert (found["failure"]["class"] == "network-interface-misconfigured") is cause
+
+
+SWITCH = "May  4 10:00:13 ws1 kernel: nvidia-nvswitch1: SXid (PCI:0000:84:00.0): 20034, Fatal, Link 41 LTSSM Fault Up"
+LINK = (
+    "May  4 10:00:13 ws1 kernel: NVRM: Xid (PCI:0000:{bus}:00): 74, NVLink: fatal error detected on link 11(0x1, 0x0)"
+)
+
+
+@pytest.mark.parametrize(("buses", "ranks"), [(("1b", "2b"), [0, 1]), (("1b",), [0])])
+def test_a_switch_that_takes_links_of_several_devices_is_one_fault_of_its_host(
+    tmp_path: Path, buses: tuple[str, ...], ranks: list[int]
+) -> None:
+    def log(rank: int) -> list[str]:
+        raised = [
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/opt/app/train.py", line 9, in <module>',
+            f"[rank{rank}]: torch.AcceleratorError: CUDA error: unspecified launch failure",
+        ]
+        start = f"ws1:70{rank}:90{rank} [{rank}] NCCL INFO comm 0x55cd rank {rank} nranks 2 cudaDev {rank} "
+        return [start + f"busId {rank + 1}b000 commId 0x0ae8 - Init COMPLETE", *steps(rank), *raised]
+
+    kernel = [SWITCH, *(LINK.format(bus=bus) for bus in buses)]
+    found = answer(tmp_path, {**{f"ws1/rank{rank}.log": log(rank) for rank in (0, 1)}, "ws1/kern.log": kernel})
+    assert (found["failure"]["class"], found["initiating"]["ranks"]) == ("gpu-nvlink-error", ranks)
+
+
+def srun(order: list[str], waited: bool) -> dict[str, list[str]]:
+    """Rank 3 falls silent, the others wait for it or lose it; what srun says of it."""
+    logs = {
+        f"ws1/rank{rank}.log": steps(rank) + ([] if rank == 3 else watchdog(rank) if waited else gloo_lost(rank))
+        for rank in RANKS
+    }
+    return {**logs, "slurm-77.out": order}
+
+
+ABORTED = "srun: error: ws1: tasks 0-2: Aborted (core dumped)"
+ENDED = [
+    "srun: Terminating StepId=77.0",
+    "slurmstepd: error: *** STEP 77.0 ON ws1 CANCELLED AT 2026-05-04T10:11:03 ***",
+]
+WAS_KILLED = "srun: error: ws1: task 3: Killed"
+
+
+@pytest.mark.parametrize(
+    ("order", "cls"),
+    [([ABORTED, *ENDED, WAS_KILLED], "collective-rank-absent"), ([WAS_KILLED, *ENDED, ABORTED], "process-killed")],
+)
+def test_a_task_that_is_killed_behind_srun_s_own_end_of_the_step_was_killed_by_it(
+    tmp_path: Path, order: list[str], cls: str
+) -> None:
+    found = answer(tmp_path, srun(order, waited=order[0] == ABORTED))
+    assert (found["verdict"], found["failure"]["class"], found["initiating"]["ranks"]) == ("identified", cls, [3])
+
+
+@pytest.mark.parametrize(("last", "expected"), [(6, "no-failure"), (5, "undetermined")])
+def test_the_first_rank_s_last_word_counts_where_all_had_come_as_far(tmp_path: Path, last: int, expected: str) -> None:
+    log = [line for rank in RANKS for line in (f"[rank{rank}]: {one}" for one in steps(rank, 6 if rank < 3 else last))]
+    done = "[rank0]: 2026-05-04 10:00:20,100 INFO trainer: training finished, final checkpoint saved to /ckpt/final"
+    assert answer(tmp_path, {"all.log": [*log, done]})["verdict"] == expected
+
+
+def batches(more: int) -> dict[str, list[str]]:
+    """Ranks come to the end of their data, but for those that have a batch more and wait in its all-reduce."""
+    logs = {}
+    for rank in RANKS:
+        own = steps(rank)
+        if rank >= 4 - more:
+            work = "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=2555, NumelOut=2555, Timeout(ms)=600000)"
+        else:
+            own = [*own, f"2026-05-04 10:00:13,500 INFO trainer: rank {rank} epoch 0 finished"]
+            work = "WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=1, NumelOut=1, Timeout(ms)=600000)"
+        place = f"[rank{rank}]:[E504 10:10:14.{rank}00000000 ProcessGroupNCCL.cpp"
+        own.append(
+            f"{place}:632] [Rank {rank}] Watchdog caught collective operation timeout: {work} ran for 600011 "
+            "milliseconds before timing out."
+        )
+        logs[f"rank{rank}.log"] = own
+    return logs
+
+
+@pytest.mark.parametrize(("more", "ranks"), [(1, [3]), (3, [0])])
+def test_who_has_a_batch_more_or_less_than_most_is_the_odd_one(tmp_path: Path, more: int, ranks: list[int]) -> None:
+    found = answer(tmp_path, batches(more))
+    assert (found["failure"]["class"], found["initiating"]["ranks"]) == ("uneven-inputs", ranks)
+
+
+AUDIT = (
+    '{{"kind": "Event", "verb": "{verb}", "user": {{"username": "{user}"}}, "objectRef": {{"resource": "pytorchjobs", '
+    '"namespace": "ml", "name": "job"}}, "stageTimestamp": "2026-05-04T10:00:13.7Z"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("verb", "user", "expected"),
+    [
+        ("delete", "op1", ("identified", "cancelled-by-user")),
+        ("get", "op1", OPEN),
+        ("delete", "system:serviceaccount:kube-system:ttl-after-finished", OPEN),
+    ],
+)
+def test_the_audit_log_says_who_deleted_the_job(
+    tmp_path: Path, verb: str, user: str, expected: tuple[object, object]
+) -> None:
+    ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 1 got signal: 15"
+    logs: dict[str, list[str]] = {f"rank{rank}.log": steps(rank) for rank in RANKS}
+    logs["agent.log"] = ["Traceback (most recent call last):", '  File "/opt/torchrun", line 9, in main', ended]
+    assert verdict(answer(tmp_path, {**logs, "audit.jsonl": [AUDIT.format(verb=verb, user=user)]})) == expected

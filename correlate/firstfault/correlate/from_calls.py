@@ -123,8 +123,8 @@ def ran_out_of_data(view: View) -> Iterator[Candidate]:
     waiting = tuple(sorted(state.rank for state in others if state.timeouts))
     more = len(ended) > len(others) == len(waiting)
     ranks = waiting if more else tuple(sorted(ended))
-    base = BASE["odd-operation"] + (0.1 if more else 0.0)
-    candidate = absentees(view, "ran-out", ranks, base, "uneven-inputs")
+    # it says why the operations differ
+    candidate = absentees(view, "ran-out", ranks, BASE["odd-operation"] + 0.1, "uneven-inputs")
     candidate.entry = "uneven-inputs-hang"
     candidate.signals = [(signal, f"rank {rank} has no batch left") for rank, signal in sorted(ended.items())[:6]]
     if more:

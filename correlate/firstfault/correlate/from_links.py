@@ -45,6 +45,8 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         # connections that break while every launcher is told to end break because of that
         ended = set(view.names.all_hosts()) <= told_to_end(view)
         doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
+        if not _in_time(view, window, signals, _VERY_LATE_NS):
+            doubtful -= 1.0
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
         end = len(far) >= 2 and not ended
         dropped = felt and not ended and _dropped_packets(view, window, signals)
@@ -84,6 +86,33 @@ def _between(view: View, window: Window, signals: list[Signal]) -> bool:
     return changed and next(nobody_died(view), None) is not None
 
 
+_LATE_NS = 60 * 1_000_000_000
+_VERY_LATE_NS = 10 * _LATE_NS
+"""How far two hosts' clocks may differ, and how late a driver may notice."""
+
+
+def _in_time(view: View, window: Window, signals: list[Signal], delay_ns: int) -> list[Signal]:
+    """Those lines that do not lie surely behind the first loss, by stamps that fit the run as they are printed."""
+    lost = [
+        stamp for state in view.states.values() for one in state.derived if (stamp := _printed(view, one)) is not None
+    ]
+    first = min(lost, default=None)
+    if first is None:
+        return signals
+    return [
+        one
+        for one in signals
+        if window.fit(one) is not Fit.INSIDE or (_printed(view, one) or first) <= first + delay_ns
+    ]
+
+
+def _printed(view: View, signal: Signal) -> int | None:
+    """A stamp as printed, in UTC as far as its zone is known: what `Window.fit` compares."""
+    if signal.stamp_ns is None or signal.stamp_kind in ("monotonic", "relative"):
+        return None
+    return view.times.in_utc(signal.stamp_ns, signal.source, signal.utc_offset_s)
+
+
 def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
     """Whether a kernel said during the run that it drops packets, while no rank failed for a reason of its own.
 
@@ -91,10 +120,10 @@ def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
     """
     drops = [one for one in signals if one.entry in _DROPS and window.fit(one) is Fit.INSIDE]
     own = [one for state in view.states.values() for one in state.own]
-    lost = earliest(view, [one for state in view.states.values() for one in state.derived])
-    if drops and lost is not None:  # what a host starts after it came back had broken nothing
-        drops = [one for one in drops if (when := view.times.of(one)) is None or not lost.surely_before(when)]
-    return bool(drops) and all(one.role is Role.AMBIGUOUS and (one.cls or "") in REACH for one in own)
+    # what a host starts after it came back had broken nothing
+    return bool(_in_time(view, window, drops, _LATE_NS)) and all(
+        one.role is Role.AMBIGUOUS and (one.cls or "") in REACH for one in own
+    )
 
 
 def _over_tcp(view: View) -> bool:

@@ -22,6 +22,7 @@ _JOB_WIDE = (
     "complete-scheduler-kubernetes",
     "complete-scheduler-lsf",
     "complete-scheduler-pbs",
+    "complete-scheduler-client",
 )
 """Facts that speak for a whole job; every other one speaks for a node, a container or a rank."""
 
@@ -31,6 +32,7 @@ _OF_A_FRAMEWORK = (
     "complete-rank-megatron",
     "complete-rank-lightning",
     "complete-rank-nccl-tests",
+    "complete-rank-mlperf",
 )
 """Last words of loops that all ranks leave together; one rank prints them for all."""
 
@@ -61,6 +63,10 @@ def proof(view: View) -> list[Signal]:
         said = {view.names.canonical(host) for signal in wide if (host := signal.host or signal.source.host)}
         if len(hosts) <= 1 or hosts <= said or len({signal.source.id for signal in wide}) >= max(1, len(hosts)):
             return wide
+        pods = {pod for signal in wide if (pod := signal.captures.get("pod"))}
+        failed = {pod for one in view.signals if one.event is Event.EXIT and (pod := one.captures.get("pod"))}
+        if len(pods) >= len(hosts) and not failed - pods:
+            return wide
     world = view.names.world or 0
     logged = view.logged()
     if logged and len(logged) >= world and all(state.completed for state in logged):
@@ -78,27 +84,32 @@ def proof(view: View) -> list[Signal]:
     return []
 
 
-def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
-    """The first rank's last word where all ranks had come to the same last step before it, and no process failed.
+_WHOLE = re.compile(r"(?i)train|tun(?:e|ing)|\bjob|\brun\b|\bfit\b|\ball\b|epoch|steps|success")
+"""Words without which a bare `done` may be about a part of the work."""
 
-    Most programs let one rank alone say that the training has finished.
+
+def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
+    """The last word of the first rank, or of nobody in particular, where no rank stayed behind and nothing failed.
+
+    Most programs let one rank alone say that the training has finished, and many let it alone print steps.
     """
     logged = view.logged()
     numbers = sorted(state.rank for state in logged)
-    steps = {state.last_step for state in logged}
+    steps = {state.last_step for state in logged if state.last_step is not None}
     gaps = len(logged) < max(2, view.names.world or 0) or numbers != list(range(len(numbers)))
-    if gaps or None in steps or len(steps) != 1:
+    if gaps or len(steps) > 1 or not view.timeline.progress or any(_failures(state) for state in logged):
         return []
-    if any(one.code not in (None, 0) for one in view.exits if one.signal.attempt == view.attempt):
+    if any(one.code != 0 for one in view.exits if one.signal.attempt == view.attempt):
         return []
-    said = [one for one in found if one.rank == 0 and (one.fact or "").startswith("complete-rank-finished")]
-    for signal in said:
-        last = [state.progress for state in logged if state.progress is not None]
-        behind = all(one.line < signal.line for one in last if one.source is signal.source)
-        failed = any(
-            other.source is signal.source and other.line > signal.line for state in logged for other in _failures(state)
-        )
-        if behind and not failed:
+    for signal in found:
+        own = signal.rank == 0 or (signal.rank is None and signal.source.rank in (None, 0))
+        if (
+            not own
+            or not (signal.fact or "").startswith("complete-rank-finished")
+            or not _WHOLE.search(signal.text[:500])
+        ):
+            continue
+        if all(one.line < signal.line for one in view.timeline.progress if one.source is signal.source):
             return [signal]
     return []
 
