@@ -52,12 +52,21 @@ def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Ca
             one.entry = one.entry if cls == one.cls else None
             one.rule, one.cls, one.base = "odd-version", cls, BASE["odd-operation"]
             one.ranks = tuple(sorted(odd))
-            one.hosts = view.names.rank_hosts(one.ranks, view.attempt)
+            one.hosts = _named(odd) or view.names.rank_hosts(one.ranks, view.attempt)
             one.common, one.missing = False, None
             one.component = "host" if len(one.hosts) == 1 else "rank"
             one.signals.insert(0, (signal, f"{name} {version}, another one than on most ranks"))
             one.for_[:] = [f"all of them raise it, and only the odd ones run {name} {version}"]
             break
+
+
+_HOST = re.compile(r"\bhost(?:name)?[ =:]{1,3}([A-Za-z][\w-]{2,62})(?:[ .,;)]|$)")
+
+
+def _named(odd: dict[int, tuple[str, Signal]]) -> tuple[str, ...]:
+    """Hosts as the lines with the odd versions name them themselves, where each does; a file's name is only a claim."""
+    names = [match[1] if (match := _HOST.search(signal.text)) else None for _, signal in odd.values()]
+    return tuple(sorted({name for name in names if name})) if all(names) else ()
 
 
 def _versions(con: duckdb.DuckDBPyConnection, view: View) -> dict[str, dict[int, tuple[str, Signal]]]:
