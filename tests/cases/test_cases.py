@@ -20,8 +20,6 @@ ACCUSED = {
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
 }
 MISSED = {
-    "firewalld-rejects-bootstrap": "a firewall that starts is no event of a host",
-    "tpu-v5p-launch-id-worker2-other-libtpu": "versions of other runtimes are not compared",
     "lab3-slow-compute-r1": "stamps as Tornado prints them",
     "cpu-steal-slow-dataloader-rank-7": "timings in words of its own",
     "desync-report-lagging-rank-in-merged-log": "a desync report among the lines of other ranks",
