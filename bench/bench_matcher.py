@@ -132,7 +132,7 @@ class Text:
 def hit_table(matcher: Matcher, chunk: bytes) -> list[tuple[int, int, str, str]]:
     """(hits, confirmed, id, pattern id) by hits."""
     newlines = np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == 10)
-    lines = chunk.decode().split("\n")
+    lines = chunk.decode("utf-8", "replace").split("\n")
     ends, patterns = matcher.scan(chunk)
     pairs = set(zip(np.searchsorted(newlines, ends - 1).tolist(), patterns.tolist(), strict=True))
     hits = Counter(pattern for _, pattern in pairs)

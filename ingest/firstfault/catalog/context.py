@@ -36,7 +36,7 @@ def mask_of(chars: bytes) -> int:
 
 
 _NO_WORD = ANY & ~WORD
-_NO_WORD_BEFORE = _NO_WORD | mask_of(b"mnrtce6")  # ends of a colour code, of \\n, \\r, \\t and of \\u003c and the like
+_NO_WORD_BEFORE = _NO_WORD | mask_of(b"mnrtce0123456789")  # ends of a colour code, of \\n, \\t, \\u003c and \\u0026
 _MESSAGE_END = mask_of(b"\t\n\r\x1b \"'\\,;|[](){}<>")
 _BACKSLASH = mask_of(b"\\")
 _HEX = mask_of(b"0123456789abcdef")

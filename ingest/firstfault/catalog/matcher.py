@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstfault.catalog import cache, context, escapes, ordinary, regex, texts, textsearch, triggers
+from firstfault.catalog.alike import LineSearch
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -49,6 +50,7 @@ class Matcher:
     def __init__(self, patterns: tuple[CompiledPattern, ...], search: TextSearch) -> None:
         self.patterns = patterns
         self._search = search
+        self._lines = LineSearch(search)
         self._exact: list[ExactPattern | None] = [None] * len(patterns)
         order = sorted(range(len(patterns)), key=lambda number: _precedence(patterns[number]))
         self._rank = [0] * len(patterns)
@@ -79,12 +81,15 @@ class Matcher:
         """The texts that are looked for, with what may stand beside them."""
         return self._search.pieces
 
-    def scan(self, chunk: bytes | bytearray | memoryview) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def scan(
+        self, chunk: bytes | bytearray | memoryview, line_ends: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where triggers end in the chunk (the byte before lies in the line) and the pattern of each, in order.
 
-        Chunks end with a whole line. One line may hold the same pattern several times.
+        Chunks end with a whole line; `line_ends` are the places of its line ends, where the caller knows them. One line
+        may hold the same pattern several times.
         """
-        return self._search.scan(chunk)
+        return self._lines.scan(chunk, line_ends)
 
     def confirm(self, pattern: int, message: str) -> dict[str, str] | None:
         """The captures where the exact pattern is found in the message, None where it is not."""

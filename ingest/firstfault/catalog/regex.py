@@ -22,28 +22,28 @@ def _mask(chars: str) -> int:
     return mask
 
 
-_DIGIT = _mask("0123456789")
+DIGITS = _mask("0123456789")
 _LOWER = _mask("abcdefghijklmnopqrstuvwxyz")
 _UPPER = _LOWER >> 32
-WORD = _DIGIT | _LOWER | _UPPER | _mask("_")
+WORD = DIGITS | _LOWER | _UPPER | _mask("_")
 _SPACE = _mask("\t\f\r ")
 _PUNCT = _mask("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_PERL = {"d": _DIGIT, "w": WORD, "s": _SPACE}
+_PERL = {"d": DIGITS, "w": WORD, "s": _SPACE}
 _POSIX = {
-    "alnum": _DIGIT | _LOWER | _UPPER,
+    "alnum": DIGITS | _LOWER | _UPPER,
     "alpha": _LOWER | _UPPER,
     "ascii": ASCII,
     "blank": _mask("\t "),
     "cntrl": ((1 << 32) - 1) | 1 << 127,
-    "digit": _DIGIT,
-    "graph": _DIGIT | _LOWER | _UPPER | _PUNCT,
+    "digit": DIGITS,
+    "graph": DIGITS | _LOWER | _UPPER | _PUNCT,
     "lower": _LOWER,
-    "print": _DIGIT | _LOWER | _UPPER | _PUNCT | _mask(" "),
+    "print": DIGITS | _LOWER | _UPPER | _PUNCT | _mask(" "),
     "punct": _PUNCT,
     "space": _SPACE | _mask("\v"),
     "upper": _UPPER,
     "word": WORD,
-    "xdigit": _DIGIT | _mask("abcdefABCDEF"),
+    "xdigit": DIGITS | _mask("abcdefABCDEF"),
 }
 _CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7}
 

@@ -45,6 +45,11 @@ class Piece:
     before: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()
 
+    @property
+    def sets(self) -> tuple[int, ...]:
+        """The sets of bytes of all its places, without regard to case."""
+        return (*self.before, *(1 << byte for byte in self.text), *self.behind)
+
 
 @dataclass(frozen=True, slots=True)
 class Trigger:

@@ -67,7 +67,7 @@ class Patterns:
 def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patterns) -> Hits:
     """What the catalog says about the lines of a batch. Lines that `quiet` marks are not searched."""
     matcher = patterns.matcher
-    at, numbers = _candidates(lines.text, matcher)
+    at, numbers = _candidates(lines, matcher)
     rows = np.searchsorted(lines.ends, at - 1, side="left").astype(np.int64)
     if quiet is not None:
         loud = ~quiet[rows]
@@ -87,9 +87,9 @@ def find(lines: Searched, quiet: Marks | None, formats: Formats, patterns: Patte
 
 
 @stage("scan")
-def _candidates(text: bytes, matcher: Matcher) -> tuple[Rows, Numbers]:
-    count("scan", len(text))
-    return matcher.scan(text)
+def _candidates(lines: Searched, matcher: Matcher) -> tuple[Rows, Numbers]:
+    count("scan", len(lines.text))
+    return matcher.scan(lines.text, lines.ends)
 
 
 def _chosen(pairs: Rows, stepping: Marks, split: Marks) -> tuple[Rows, Rows, Rows]:
