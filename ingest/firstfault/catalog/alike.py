@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from firstfault.catalog.known import Known
 from firstfault.catalog.regex import DIGITS
 from firstfault.catalog.textsearch import BYTES_PER_HIT, NEWLINE, Buffer, TextSearch, ordered
 
@@ -27,13 +28,12 @@ FEW = 32 * 1024
 
 _BLOCK = 64 * 1024
 _LONGEST = 4096
-_SLOTS = 1 << 17
 _COUNT_BITS = 16
 _MOST = 1 << 20
 _OTHERS = (1 << _COUNT_BITS) - 1
 """Stands for the count of hits of a line that is searched by itself each time: it is long or has too many of them."""
 
-_SEED = secrets.randbits(63)
+SEED = secrets.randbits(63)
 
 
 def masked(data: NDArray[np.uint8], room: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -59,7 +59,7 @@ def hashed(data: NDArray[np.uint8], bounds: Ints) -> Hashes:
     )
     column = pl.from_arrow(array)
     assert isinstance(column, pl.Series)
-    hashes: Hashes = np.maximum(column.hash(_SEED).to_numpy(), np.uint64(1))
+    hashes: Hashes = np.maximum(column.hash(SEED).to_numpy(), np.uint64(1))
     return hashes
 
 
@@ -87,8 +87,7 @@ class LineSearch:
     def __init__(self, search: TextSearch) -> None:
         self._search = search
         self._checks = _Checks(search)
-        self._keys = np.zeros(_SLOTS, dtype=np.uint64)
-        self._where = np.zeros(_SLOTS, dtype=np.int64)  # of the first hit, and below that how many they are
+        self._known = Known()  # the place of a line's first hit, and in the bits below that how many they are
         self._room = np.empty(0, dtype=np.uint8)
         self._forget()
 
@@ -104,7 +103,7 @@ class LineSearch:
             data, line_ends = np.append(data, np.uint8(NEWLINE)), None
         bounds = np.zeros(1, dtype=np.int64)
         bounds = np.append(bounds, (np.flatnonzero(data == NEWLINE) if line_ends is None else line_ends) + 1)
-        where = self._known(data, bounds)
+        where = self._places(data, bounds)
         counts = where & _OTHERS
         if counts.sum() > len(data) // BYTES_PER_HIT:  # a storm, which the other search bounds
             counts[counts > np.diff(bounds) // BYTES_PER_HIT] = _OTHERS
@@ -124,16 +123,15 @@ class LineSearch:
         ends += shifts[np.searchsorted(np.cumsum(np.diff(bounds)[others]), ends - 1, side="right")]
         return ordered(np.concatenate((found[0], ends)), np.concatenate((found[1], patterns)))
 
-    def _known(self, data: NDArray[np.uint8], bounds: Ints) -> Ints:
+    def _places(self, data: NDArray[np.uint8], bounds: Ints) -> Ints:
         """Of each line where its hits are kept and how many they are, as in the table."""
         if self._kept.size > _MOST:
             self._forget()
         if len(self._room) < len(data):
             self._room = np.empty(len(data), dtype=np.uint8)
         hashes = hashed(masked(data, self._room), bounds)
-        slots = (hashes & np.uint64(_SLOTS - 1)).view(np.int64)
-        where = self._where[slots]
-        fresh = self._keys[slots] != hashes
+        where, there = self._known.get(hashes)
+        fresh = ~there
         long = np.diff(bounds) > _LONGEST
         if long.any():
             fresh &= ~long
@@ -143,8 +141,7 @@ class LineSearch:
             found, one, which = np.unique(hashes[rows], return_index=True, return_inverse=True)
             learnt = self._learn(data, bounds, rows[one])
             where[rows] = learnt[which]
-            slots = (found & np.uint64(_SLOTS - 1)).view(np.int64)
-            self._keys[slots], self._where[slots] = found, learnt
+            self._known.put(found, learnt)
         return where
 
     def _learn(self, data: NDArray[np.uint8], bounds: Ints, rows: Ints) -> Ints:
@@ -163,7 +160,7 @@ class LineSearch:
         return first << _COUNT_BITS | np.minimum(count, _OTHERS)
 
     def _forget(self) -> None:
-        self._keys[:] = 0
+        self._known.clear()
         self._kept = _Kept(np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int32))
 
 

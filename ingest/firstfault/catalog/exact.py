@@ -12,6 +12,7 @@ import re2  # type: ignore[import-untyped]
 
 from firstfault.catalog.captures import base_name
 from firstfault.catalog.columns import for_polars, loose
+from firstfault.catalog.regex import PatternError, parse, takes_digits_alike
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,18 +26,29 @@ _MANY = 300
 class ExactPattern:
     """One compiled pattern. Raises ValueError with the engine's words where it does not compile."""
 
-    __slots__ = ("_groups", "_loose", "_regex", "_regexp", "_set")
+    __slots__ = ("_even", "_groups", "_loose", "_regex", "_regexp", "_set")
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
         self._loose: Any = None
         self._set: Any = None
+        self._even: bool | None = None
         try:
             self._regexp = _compiled(regex)
         except re2.error as error:
             raise ValueError(_words(error)) from error
         groups = sorted((index, name) for name, index in self._regexp.groupindex.items())
         self._groups = tuple((index, name, base_name(name) or name) for index, name in groups)
+
+    @property
+    def even(self) -> bool:
+        """Whether it takes all digits alike, so that its answer does not depend on which they are."""
+        if self._even is None:
+            try:
+                self._even = takes_digits_alike(parse(self._regex)[0])
+            except PatternError:
+                self._even = False
+        return self._even
 
     def search(self, message: str) -> dict[str, str] | None:
         """The captures by name, of alternatives the one that took part; None where the message does not hold it."""

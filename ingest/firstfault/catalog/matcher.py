@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firstfault.catalog import cache, context, escapes, ordinary, regex, texts, textsearch, triggers
 from firstfault.catalog.alike import LineSearch
+from firstfault.catalog.answers import Answers
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
@@ -24,6 +25,7 @@ from firstfault.catalog.textsearch import TextSearch
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
 
@@ -52,6 +54,7 @@ class Matcher:
         self._search = search
         self._lines = LineSearch(search)
         self._exact: list[ExactPattern | None] = [None] * len(patterns)
+        self._answers = Answers(self.exact, len(patterns))
         order = sorted(range(len(patterns)), key=lambda number: _precedence(patterns[number]))
         self._rank = [0] * len(patterns)
         for place, number in enumerate(order):
@@ -94,6 +97,10 @@ class Matcher:
     def confirm(self, pattern: int, message: str) -> dict[str, str] | None:
         """The captures where the exact pattern is found in the message, None where it is not."""
         return self.exact(pattern).search(message)
+
+    def hold(self, patterns: NDArray[Any], messages: pl.Series, which: NDArray[Any]) -> NDArray[np.bool_]:
+        """For many candidates at once: whether the message, that at `which` of these, holds the pattern's text."""
+        return self._answers.hold(patterns, messages, which)
 
     def exact(self, pattern: int) -> ExactPattern:
         """The exact pattern, which also answers for many messages at once."""

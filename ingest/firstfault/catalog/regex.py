@@ -329,3 +329,16 @@ def literal(char: str, fold: bool) -> Node:
 
 def _folded(mask: int) -> int:
     return mask | (mask & _LOWER) >> 32 | (mask & _UPPER) << 32
+
+
+def takes_digits_alike(node: Node) -> bool:
+    """Whether no place of the tree tells one digit from another."""
+    match node:
+        case Atom(mask):
+            return mask & DIGITS in (0, DIGITS)
+        case Boundary():
+            return True
+        case Repeat(inner):
+            return takes_digits_alike(inner)
+        case Sequence(parts) | Choice(parts):
+            return all(map(takes_digits_alike, parts))
