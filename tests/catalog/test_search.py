@@ -92,3 +92,13 @@ def test_text_without_a_match_leads_to_related_entries_by_its_words(catalog: Cat
     found = explain(catalog, matcher, "my nvlink looks odd")
     assert found.candidates == ()
     assert found.related
+
+
+def test_a_name_in_shared_memory_is_no_file_of_the_data_set(catalog: Catalog, matcher: Matcher) -> None:
+    line = "FileNotFoundError: [Errno 2] No such file or directory: '/psm_3f5a2b1c'"
+    assert [one.entry.id for one in explain(catalog, matcher, line).candidates][:2] == [
+        "shm-object-missing",
+        "data-file-missing",
+    ]
+    ordinary = line.replace("/psm_3f5a2b1c", "/data/part-3.bin")
+    assert explain(catalog, matcher, ordinary).candidates[0].entry.id == "data-file-missing"

@@ -97,7 +97,8 @@ def explain(catalog: Catalog, matcher: Matcher, text: str) -> Explanation:
         inside = tuple(entry for entry in catalog.entries.values() if entry.cls == name)
         return Explanation(failure_class=catalog.classes[name], related=inside)
     candidates, facts = _on_lines(catalog, matcher, text)
-    ranked = sorted(candidates, key=lambda found: _order(found, matcher, catalog))
+    narrow = {(one.id, one.pattern_id): one.specificity for one in matcher.patterns if one.kind == "entry"}
+    ranked = sorted(candidates, key=lambda found: _order(found, candidates, narrow))
     meanings = dict.fromkeys([meaning for one in ranked for meaning in one.meanings] + list(_codes(text)))
     known = {one.entry.id for one in ranked}
     related: tuple[Entry, ...]
@@ -154,18 +155,26 @@ def _without_header(line: str) -> Iterator[str]:
         yield rest.lstrip()
 
 
-def _order(found: Candidate, matcher: Matcher, catalog: Catalog) -> tuple[bool, bool, int, int, str]:
-    return (
-        found.weak,
-        found.entry.id in FALLBACK_ENTRIES,
-        _ROLES[found.entry.role],
-        -max(
-            one.specificity
-            for one in matcher.patterns
-            if one.id == found.entry.id and one.pattern_id == found.pattern_id
-        ),
-        found.entry.id,
+def _order(
+    found: Candidate, candidates: list[Candidate], narrow: dict[tuple[str, str], int]
+) -> tuple[bool, bool, int, int, str]:
+    """The likely root first; an entry does not come before a narrower one of the same line that claims the overlap."""
+
+    def specificity(one: Candidate) -> int:
+        return narrow[one.entry.id, one.pattern_id]
+
+    role = max(
+        _ROLES[one.entry.role]
+        for one in candidates
+        if one is found
+        or (
+            one.line == found.line
+            and found.entry.id in one.entry.overlaps
+            and one.weak <= found.weak
+            and specificity(one) > specificity(found)
+        )
     )
+    return found.weak, found.entry.id in FALLBACK_ENTRIES, role, -specificity(found), found.entry.id
 
 
 def _codes(text: str) -> Iterator[Meaning]:
