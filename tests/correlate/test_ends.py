@@ -182,3 +182,32 @@ def test_a_later_kill_on_another_host_is_told_beside_the_first(tmp_path: Path) -
     found = job.diagnose(tmp_path)
     assert found.initiating.ranks == (1,)
     assert [(one.failure.cls, one.initiating.ranks) for one in found.also] == [("process-killed", (3,))]
+
+
+def test_an_end_that_srun_reports_after_it_terminated_the_step_is_no_cause() -> None:
+    """Task 1 fails by itself, the step is terminated, and task 3 dies of SIGSEGV on the way out."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    job.rank(1).error("python-exception", at=9)
+    srun = job.log("slurm.out", "job", None)
+    srun.signal("exit", "slurm-task-exit", None, "ambiguous", at=10, host="a", tasks="1", exitcode="1")
+    srun.signal("agent-kill", "slurm-step-aborted", None, "collateral", at=10, stepid="7.0")
+    srun.signal("exit", "slurm-task-exit", None, "ambiguous", at=11, host="b", tasks="3", signal="Segmentation fault")
+    found = job.best()
+    assert found is not None
+    assert found.ranks == (1,)
+
+
+def test_a_worker_of_vllm_that_was_suddenly_gone_is_an_end() -> None:
+    """The executor names the worker; the container ends with 0 all the same."""
+    job = Job(a=4)
+    log = job.merged("a")
+    for rank in range(4):
+        log.say(f"rank {rank} serves", at=1, rank=rank)
+    log.signal("exit", "vllm-worker-died", None, "ambiguous", at=9, ranks="2", state="died unexpectedly")
+    log.signal("completion", fact="complete-scheduler-container", at=12)
+    found = job.best()
+    assert found is not None
+    assert found.ranks == (2,)
+    assert not job.judge().healthy

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from firstfault.correlate.diagnosis import Verdict
 
 from .timeline_builder import Job
@@ -169,3 +171,17 @@ def kill_beside_an_error(kill_at: float | None) -> Job:
 def test_an_undated_kill_of_some_process_does_not_outdo_an_error() -> None:
     accused = kill_beside_an_error(None).accused()
     assert accused is None or accused[0] != "host-oom-kill"
+
+
+@pytest.mark.parametrize(
+    ("listed", "accused"),
+    [("[2]", (2,)), ("{StragglerId(rank=2, node='b')}", (2,)), ("[]", None)],
+)
+def test_a_list_of_slow_ranks_accuses_those_that_it_names(listed: str, accused: tuple[int, ...] | None) -> None:
+    """Rank 0 prints the detector's report of all ranks."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    job.rank(0).signal("slow", "straggler-report", "straggler", "initiating", at=9, ranks=listed)
+    found = job.best()
+    assert (found.ranks if found else None) == accused

@@ -12,7 +12,7 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
-from firstfault.correlate.model import Signal
+from firstfault.correlate.model import Signal, parse_ranks
 from firstfault.correlate.timings import RATIO, Slow, stragglers
 from firstfault.correlate.window import Window
 
@@ -138,9 +138,12 @@ def slow_places(view: View, window: Window) -> Iterator[Candidate]:
             gpu = signal.number("gpu")
             if rank is None and gpu is not None and host is not None:
                 rank = view.names.rank_of_gpu(host, gpu)
-            named = tuple(sorted({int(number) for number in _NAMED.findall(signal.captures.get("ranks", ""))}))
+            listed = signal.captures.get("ranks")
+            named = {int(number) for number in _NAMED.findall(listed or "")} or parse_ranks(listed or "")
             if named:
-                reported[named].append(signal)
+                reported[tuple(sorted(named))].append(signal)
+            elif listed is not None:
+                continue  # a list that names nobody accuses nobody, least of all the rank that prints it
             else:
                 places[(host, rank)].append(signal)
     if reported:
