@@ -5,7 +5,7 @@ A launcher's kill makes an exit collateral; a launcher's table states what one n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from firstfault.catalog.model import Event
 from firstfault.correlate.model import Signal, parse_ranks
@@ -139,15 +139,16 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 continue  # read with the line that names the rank
             code = code if code is not None else codes.get((signal.source.id, signal.line))
         killed = signal.event is Event.AGENT_KILL
-        if signal.entry == _TASK and code in (-9, -15) and signal.line > ending.get(signal.source.id, signal.line):
-            killed = True
+        reason = (signal.captures.get("reason") or signal.captures.get("state") or "").lower()
+        oom = "out of memory" in reason or "oom" in reason or "out_of_memory" in reason
+        behind = signal.line > ending.get(signal.source.id, signal.line)
+        if behind and (code or 0) < 0 and not oom and "tasks" in signal.captures:
+            killed = True  # whichever signal it died of in the end
         if code is None and not killed and not abrupt:
             continue
         ranks = ranks_of(signal, names, tasks_are_ranks)
         named = signal.captures.get("host") or signal.captures.get("hosts") or signal.captures.get("ip")
         host = named or signal.host or signal.source.host
-        reason = (signal.captures.get("reason") or signal.captures.get("state") or "").lower()
-        oom = "out of memory" in reason or "oom" in reason or "out_of_memory" in reason
         found.append(
             Exit(
                 ranks=ranks,
@@ -162,28 +163,7 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
                 abrupt=abrupt,
             )
         )
-    return _with_their_step(found, signals)
-
-
-def _with_their_step(found: list[Exit], signals: tuple[Signal, ...]) -> list[Exit]:
-    """Ends by a signal that srun reports after it began to terminate the step for another task's bad exit
-    (`--kill-on-bad-exit`) are how those tasks were ended, whichever signal they died of in the end.
-    """
-    terminated: dict[int, int] = {}
-    for signal in signals:
-        if signal.event is Event.AGENT_KILL and "stepid" in signal.captures:
-            failed = (
-                one.signal.source is signal.source and one.signal.line < signal.line and one.code and not one.killed
-                for one in found
-            )
-            if any(failed):
-                terminated.setdefault(signal.source.id, signal.line)
-    return [
-        replace(one, killed=True)
-        if one.died_by and not one.oom and one.signal.line > terminated.get(one.signal.source.id, one.signal.line)
-        else one
-        for one in found
-    ]
+    return found
 
 
 _BLOCK = "mpi-proc-aborted"
