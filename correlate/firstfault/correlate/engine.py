@@ -32,7 +32,7 @@ from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage
 from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
 from firstfault.correlate.from_waits import absent_by_counters, named_absent, nobody_died, nobody_missing, unlogged
-from firstfault.correlate.health import outlives, proof
+from firstfault.correlate.health import last_generation, outlives, proof
 from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weigh
 from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
@@ -116,6 +116,8 @@ def correlate(con: duckdb.DuckDBPyConnection, healthy: Healthy | None = None) ->
     results = [
         _attempt(con, timeline, names, times, exits, signals, steps, number, usual) for number in attempts_of(timeline)
     ]
+    if len(results) > 1 and not results[-1].healthy:
+        results[-1].healthy = last_generation([one.view for one in results])
     return Correlation(timeline, names, times, results)
 
 

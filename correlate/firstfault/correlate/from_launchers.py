@@ -59,7 +59,11 @@ def _never_reached(view: View) -> Iterator[Candidate]:
         host = host_of_signal(view, signal)
         if signal.weak and signal.event is Event.INIT_FAILURE and signal.cls in _LAUNCHER_CLASSES and host:
             warned[host, signal.cls or ""].append(signal)
-    if len({host for host, _ in warned}) != 1:
+    warning = {host for host, _ in warned}
+    everybody = len(warning) > 1 and warning == set(view.names.all_hosts())
+    if everybody and len({cls for _, cls in warned}) == 1 and all(len(one) >= _AGAIN for one in warned.values()):
+        yield from _nobody_reaches(view, warned)
+    if len(warning) != 1:
         return
     (host, cls), signals = max(warned.items(), key=lambda item: (len(item[1]), item[0]))
     if len(signals) >= _AGAIN:
@@ -75,6 +79,23 @@ def _never_reached(view: View) -> Iterator[Candidate]:
             moment=earliest(view, signals),
             for_=[f"{len(signals)} times, and no rank ever printed a line"],
         )
+
+
+def _nobody_reaches(view: View, warned: dict[tuple[str, str], list[Signal]]) -> Iterator[Candidate]:
+    """The same warning again and again on every host: what all of them try to reach is not there."""
+    signals = [one for _, listed in sorted(warned.items()) for one in listed]
+    yield Candidate(
+        rule="own-error-ambiguous",
+        cls=signals[0].cls or "master-unreachable",
+        entry=signals[0].entry,
+        component="job",
+        ranks=(),
+        hosts=(),
+        base=BASE["own-error-ambiguous"],
+        signals=[(listed[0], f"the launcher of {host} warns again and again") for (host, _), listed in warned.items()],
+        moment=earliest(view, signals),
+        for_=[f"{len(signals)} times on {len(warned)} hosts, and no rank ever printed a line"],
+    )
 
 
 def lost_stores(view: View) -> Iterator[Candidate]:

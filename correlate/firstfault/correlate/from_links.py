@@ -48,7 +48,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         if not _in_time(view, window, signals, _VERY_LATE_NS):
             doubtful -= 1.0
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
-        end = len(far) >= 2 and not ended
+        end = (len(far) >= 2 or _touches_all(view, host)) and not ended
         dropped = felt and not ended and _dropped_packets(view, window, signals)
         apart = not dropped and not ended and _between(view, window, signals)
         yield Candidate(
@@ -65,7 +65,7 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
             else doubtful,
             signals=[(one, "the adapter's own report") for one in sorted(sure or signals, key=lambda o: o.place)[:6]],
             moment=earliest(view, sure or signals),
-            for_=[f"the connections of {len(far)} other hosts to it broke"]
+            for_=["the connections of several other hosts with it broke, and no others"]
             if end
             else ["its kernel drops packets, no process had failed by itself, and connections broke"]
             if dropped or apart
@@ -124,6 +124,22 @@ def _dropped_packets(view: View, window: Window, signals: list[Signal]) -> bool:
     return bool(_in_time(view, window, drops, _LATE_NS)) and all(
         one.role is Role.AMBIGUOUS and (one.cls or "") in REACH for one in own
     )
+
+
+def _touches_all(view: View, host: str | None) -> bool:
+    """Whether every connection of InfiniBand that broke is one with this host, to or from several others."""
+    others: set[str] = set()
+    for signal in view.signals:
+        if signal.event is not Event.PEER_LOSS or signal.weak or not (signal.cls or "").startswith("ib-"):
+            continue
+        peer = signal.captures.get("peer") or signal.captures.get("peer_host") or signal.captures.get("peer_ip")
+        own = view.names.host_of(signal.rank, view.attempt) if signal.rank is not None else None
+        own = own or host_of_signal(view, signal)
+        end = (view.names.host_of_address(peer) or peer) if peer else None
+        if own is None or end is None or host is None or host not in (own, end):
+            return False
+        others.add(end if own == host else own)
+    return len(others) >= 2
 
 
 def _over_tcp(view: View) -> bool:

@@ -113,6 +113,9 @@ def named_absent(view: View) -> Iterator[Candidate]:
         if ranks and len(ranks) < max(2, len(view.states)):
             votes.setdefault(ranks, []).append(signal)
     for ranks, signals in sorted(votes.items()):
+        rest = tuple(sorted(set(view.states) - set(ranks)))
+        if len(rest) < len(ranks) and rest in votes:
+            continue  # each part waits for the other in an operation of its own: the smaller part is the odd one
         candidate = absentees(view, "named-absent", ranks, BASE["named-absent"])
         candidate.entry = signals[0].entry
         candidate.signals = [(signal, "names who did not come") for signal in signals[:4]] + candidate.signals

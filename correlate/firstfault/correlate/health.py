@@ -88,6 +88,10 @@ _WHOLE = re.compile(r"(?i)train|tun(?:e|ing)|\bjob|\brun\b|\bfit\b|\ball\b|epoch
 """Words without which a bare `done` may be about a part of the work."""
 
 
+_TAIL = 30
+"""Lines that may follow the last word of a log without steps."""
+
+
 def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
     """The last word of the first rank, or of nobody in particular, where no rank stayed behind and nothing failed.
 
@@ -97,7 +101,7 @@ def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
     numbers = sorted(state.rank for state in logged)
     steps = {state.last_step for state in logged if state.last_step is not None}
     gaps = len(logged) < max(2, view.names.world or 0) or numbers != list(range(len(numbers)))
-    if gaps or len(steps) > 1 or not view.timeline.progress or any(_failures(state) for state in logged):
+    if gaps or len(steps) > 1 or any(_failures(state) for state in logged):
         return []
     if any(one.code != 0 for one in view.exits if one.signal.attempt == view.attempt):
         return []
@@ -109,8 +113,33 @@ def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
             or not _WHOLE.search(signal.text[:500])
         ):
             continue
-        if all(one.line < signal.line for one in view.timeline.progress if one.source is signal.source):
+        steps_of_log = [one.line for one in view.timeline.progress if one.source is signal.source]
+        at_the_end = bool(view.timeline.progress) or signal.line + _TAIL >= signal.source.lines
+        if at_the_end and all(line < signal.line for line in steps_of_log):
             return [signal]
+    return []
+
+
+def last_generation(views: list[View]) -> list[Signal]:
+    """Proof that the last generation of a job that was restarted went well, where launchers count attempts of their own.
+
+    A node that failed once more than the others is one attempt ahead of them: each rank counts by its own last one.
+    """
+    last = {state.rank: state for view in views for state in view.logged()}
+    steps = {state.last_step for state in last.values()}
+    if len(views) < 2 or sorted(last) != list(range(len(last))) or len(last) < max(2, views[-1].names.world or 0):
+        return []
+    if None in steps or len(steps) > 1 or any(_failures(state) for state in last.values()):
+        return []
+    for view in views:
+        for signal in completions(view):
+            of_last = signal.rank == 0 and last[0].attempt == view.attempt
+            if (
+                of_last
+                and (signal.fact or "").startswith("complete-rank-finished")
+                and _WHOLE.search(signal.text[:500])
+            ):
+                return [signal]
     return []
 
 

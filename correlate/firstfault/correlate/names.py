@@ -114,6 +114,8 @@ class Names:
                 continue
             where = self.canonical(one.host) if one.host else self.host_of(one.rank)
             if where is None:
+                if one.pid is not None:
+                    self._pid_ranks[("", one.pid)].add(one.rank)
                 continue
             if one.pid is not None:
                 self._pid_ranks[(where, one.pid)].add(one.rank)
@@ -245,6 +247,8 @@ class Names:
             found: set[int] = set()
             for name in {self.canonical(host), *self.hosts_named(host)}:
                 found |= self._pid_ranks.get((name, pid), set())
+            if not found and not any(self.host_of(rank) for rank in self.ranks):
+                found = self._pid_ranks.get(("", pid), set())  # a job whose lines name no host
         else:
             found = set().union(*(ranks for (_, p), ranks in self._pid_ranks.items() if p == pid))
         return next(iter(found)) if len(found) == 1 else None

@@ -418,6 +418,8 @@ def _noticed_first(view: View, one: Candidate, other: Candidate) -> bool | None:
     return first.ns < second.ns
 
 
+_REACH_NOBODY = frozenset({"master-unreachable", "rendezvous-timeout", "store-lost", "nccl-init-failure"})
+"""What those raise that did start, where one of them never did."""
 _MISFITS = frozenset({"nccl-init-failure", "nccl-socket-failure", "nccl-version-mismatch", "collective-desync"})
 """What ranks raise that run software of different versions."""
 
@@ -453,6 +455,8 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
         # a launcher that lost its daemon on a host cannot tell what took it
         return all(signal.role is Role.AMBIGUOUS for signal, _ in effect.signals)
     if cause.rule == "odd-version" and effect.cls in _MISFITS:
+        return True
+    if cause.rule == "never-ran" and effect.cls in _REACH_NOBODY:
         return True
     if effect.rule in AMBIGUOUS and cause.rule not in AMBIGUOUS:
         return True

@@ -47,6 +47,12 @@ def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Ca
         for name in names:
             odd = _odd(view, told.get(name, {}))
             if not odd:
+                if cls == "nccl-version-mismatch" and (halves := _halves(con, view, name)):
+                    one.rule, one.cls, one.base, one.entry = "odd-version", cls, BASE["odd-operation"], None
+                    one.ranks, one.hosts, one.component, one.missing = (), (), "job", None
+                    one.signals[:0] = [(signal, f"{name} {version}") for version, signal in sorted(halves.items())]
+                    one.for_[:] = [f"some run {name} {', others '.join(sorted(halves))}"]
+                    break
                 continue
             version, signal = next(iter(odd.values()))
             one.entry = one.entry if cls == one.cls else None
@@ -58,6 +64,26 @@ def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Ca
             one.signals.insert(0, (signal, f"{name} {version}, another one than on most ranks"))
             one.for_[:] = [f"all of them raise it, and only the odd ones run {name} {version}"]
             break
+
+
+def _halves(con: duckdb.DuckDBPyConnection, view: View, name: str) -> dict[str, Signal]:
+    """Versions that different logs print, where they differ in more than the last number; else nothing."""
+    rows = con.execute(
+        """
+        SELECT source_id, line, left(message, 300) FROM line_rows
+        WHERE line <= ? AND regexp_matches(message, '(?i)(?:nccl|rccl)(?: version)?[ =:v"'']{1,4}[0-9]')
+        ORDER BY source_id, line LIMIT ?
+        """,
+        [_FIRST_LINES, _MOST],
+    ).fetchall()
+    found: dict[str, Signal] = {}
+    for source_id, line, text in rows:
+        source = view.timeline.sources[source_id]
+        for match in _PAIR.finditer(text):
+            if match[1].lower() == name:
+                found.setdefault(match[2], line_as_signal(source, line, text, source.rank, view.attempt))
+    apart = len({tuple(version.split(".")[:2]) for version in found}) > 1
+    return found if apart and len({signal.source.id for signal in found.values()}) > 1 else {}
 
 
 _HOST = re.compile(r"\bhost(?:name)?[ =:]{1,3}([A-Za-z][\w-]{2,62})(?:[ .,;)]|$)")
