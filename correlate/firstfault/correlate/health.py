@@ -121,7 +121,7 @@ def _by_first_rank(view: View, found: list[Signal]) -> list[Signal]:
 
 
 def last_generation(views: list[View]) -> list[Signal]:
-    """Proof that the last generation of a job that was restarted went well, where launchers count attempts of their own.
+    """Proof that the last generation of a restarted job went well, where launchers count attempts of their own.
 
     A node that failed once more than the others is one attempt ahead of them: each rank counts by its own last one.
     """
