@@ -12,9 +12,10 @@ from firstfault.correlate.from_waits import absentees, numbers
 from firstfault.correlate.model import Signal
 
 _FINGERPRINT = re.compile(
-    r"Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=\d{1,20}, ?)?"
+    r"Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=\d{1,20}(?:, ?)?)?"
     r"(OpType=\w{1,40}(?:, TensorShape=\[[\d, ]{0,300}\])?(?:, TensorDtypes=\w{0,40})?)"
 )
+"""What ProcessGroupWrapper.cpp prints; of a call without tensors it prints no comma after the number."""
 
 
 def odd_operations(view: View) -> Iterator[Candidate]:

@@ -153,7 +153,7 @@ def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal
     """Where broken connections led: by host, by the host that lost them.
 
     `unclosed` leaves out those that the other end closed: its kernel does so for a process that ends, no link does.
-    Most of them must lead to a host for it to be their common end.
+    Most of them must lead to a host, or be those that it lost itself, for it to be their common end.
     """
     ends: dict[str, dict[str, list[Signal]]] = defaultdict(lambda: defaultdict(list))
     counts: Counter[int | None] = Counter()
@@ -177,10 +177,11 @@ def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal
         if own and end != own:
             ends[end][own].append(signal)
     total = sum(len(signals) for one in ends.values() for signals in one.values())
+    lost = Counter(own for one in ends.values() for own, signals in one.items() for _ in signals)
     return {
         host: printers
         for host, printers in ends.items()
-        if sum(len(signals) for signals in printers.values()) >= 0.8 * total
+        if sum(len(signals) for signals in printers.values()) + lost[host] >= 0.8 * total
     }
 
 

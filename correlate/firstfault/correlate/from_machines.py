@@ -84,6 +84,9 @@ def oom_kills(view: View, window: Window) -> Iterator[Candidate]:
             yield _doubt_undated_kill(view, window, host, whole_unit_killed(view, host, candidate))
 
 
+_DAEMONS = frozenset({"raylet", "orted", "prted", "hydra_pmi_proxy"})
+"""Daemons of launchers, which take all ranks of their node with them; as the kernel cuts their names."""
+
 _OF_A_KILL = frozenset({"dataloader-worker-died", "host-oom-kill", "process-killed", "shm-exhausted"})
 """Classes of errors that a rank raises because a process of its own was killed."""
 
@@ -114,7 +117,8 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
     lost = _lost_on(view, host)
     if rank is None and (not process or process.startswith(_WORKER_NAMES)) and len(lost) == 1:
         rank, how = lost[0], f"rank {lost[0]} is the only one of {host} that was killed or fell silent"
-    if rank is None and process and not process.startswith(_WORKER_NAMES):
+    daemon = process in _DAEMONS
+    if rank is None and process and not process.startswith(_WORKER_NAMES) and not daemon:
         return
     ranks: tuple[int, ...] = (rank,) if rank is not None else ()
     every = view.names.ranks_of_host(host, view.attempt) if host else ()
@@ -127,7 +131,7 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
         component="rank" if ranks else "host",
         ranks=ranks,
         hosts=view.names.rank_hosts(ranks, view.attempt) or ((host,) if host else ()),
-        base=BASE["oom-kill"] if ranks else BASE["device-fault-unjoined"] + (0.6 if lost else 0.0),
+        base=BASE["oom-kill"] if ranks or daemon else BASE["device-fault-unjoined"] + (0.6 if lost else 0.0),
         signals=[(one, "the killer's own record") for one in signals[:4]],
         moment=earliest(view, signals),
     )

@@ -68,19 +68,28 @@ def _left_over(view: View) -> tuple[int, ...]:
     return without if set(hosts.values()) == {len(without)} else ()
 
 
+_FOR_A_TAINT = frozenset({"TaintManagerEviction", "DeletionByTaintManager"})
+"""Reasons of the controller that evicts for taints; the node controller taints a node that is not ready."""
+_OF_ONE_HOST = frozenset({"pod-evicted", "preempted"})
+
+
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     """Actions of a scheduler or platform that state their reason."""
     actions: dict[tuple[str, str | None], list[Signal]] = defaultdict(list)
     pods = {pod for one in view.signals if (pod := one.captures.get("pod"))}
     own = {pod for pod in pods if view.names.ranks_of_host(pod, view.attempt)}
+    lost = {host_of_signal(view, one) for one in view.signals if usable(one, Event.NODE_LOST)} - {None}
     for signal in view.signals:
         if usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
             pod = signal.captures.get("pod")
             if own and pod is not None and pod not in own and not never_ran(view, signal):
                 continue  # a list of events holds the pods of other jobs, too
+            if signal.captures.get("reason") in _FOR_A_TAINT and host_of_signal(view, signal) in lost:
+                continue  # a pod whose node is lost is evicted when its toleration runs out
             of_a_host = signal.source.host is not None and signal.source.kind not in ("scheduler", "events", "job")
-            node = signal.captures.get("node")
-            of_a_host = of_a_host or (node is not None and bool(view.names.ranks_of_host(node, view.attempt)))
+            node = signal.captures.get("node") or signal.captures.get("instance")
+            ours = node is not None and (not view.states or bool(view.names.ranks_of_host(node, view.attempt)))
+            of_a_host = of_a_host or ours
             placed = pod or signal.cls == "pod-evicted" or (signal.cls == "preempted" and of_a_host)
             place = host_of_signal(view, signal) if placed else None
             actions[(signal.cls or "cancelled-by-user", place)].append(signal)
@@ -101,7 +110,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             entry=first.entry,
             component="scheduler" if not ranks else "host",
             ranks=ranks,
-            hosts=(host,) if host and (ranks or (cls == "pod-evicted" and not view.states)) else (),
+            hosts=(host,) if host and (ranks or (cls in _OF_ONE_HOST and not view.states)) else (),
             base=BASE["authored-action"]
             if sure or _never_ran(view, ranks)
             else BASE["own-error-ambiguous"]

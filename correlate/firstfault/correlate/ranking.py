@@ -470,6 +470,8 @@ def explains(view: View, cause: Candidate, effect: Candidate) -> bool:
     if effect.cls in ("time-limit", "cancelled-by-user") and effect.rule == "authored-action":
         # nobody runs on behind a time limit or a cancellation: what else is seen in the run lies before it
         return cause.rule in ("io-stall", "device-fault", "oom-kill", "node-lost", "link-fault", "own-error-witnessed")
+    if cause.rule == "oom-kill" and effect.cls == "agent-failure" and effect.rule == "launcher-error":
+        return bool(cause.hosts) and cause.hosts == effect.hosts  # a daemon that ended without a word was killed, too
     if (
         cause.rule in ("oom-kill", "device-fault", "node-lost")
         and effect.rule in ("killed-by-signal", "exit-code")
