@@ -44,7 +44,8 @@ _MARK = (
 )
 _UNLABELLED = r"(?:srun|slurmstepd|sbatch|salloc|mpirun|mpiexec|pdsh@[^:]*)(?:-[^:]*)?: "
 _NO_HOST = (
-    r"(?i)(?:rank|gpu|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch|r|p)s?[-_]?\d*$"
+    r"(?i)(?:rank|cuda|step|iter|epoch|layer|shard|task|proc|process|thread|stage|batch|r|p)s?[-_]?\d*$"
+    r"|gpus?[-_]?(?:0|[1-9]\d*)?$"  # `gpu003` is a host: nothing pads an ordinal
     r"|.*(?:error|warning|exception)$"
 )
 _AGENT = r"(?:torch[./]distributed|\[default\d+\]:|torchrun)"
