@@ -519,3 +519,25 @@ def test_silent_ranks_are_not_convicted_where_a_host_left_no_log(
     job.launcher("a").exit(1, -6, at=610).kill(0, 2, at=611)
     found = job.best()
     assert (found.ranks if found else None) == accused
+
+
+def test_the_first_ranks_of_all_hosts_are_a_group_of_their_own() -> None:
+    """r0, r4 and r8 lead their hosts and gather among themselves; of host d nothing was read."""
+    job = Job(a=4, b=4, c=4, d=4)
+    for rank in range(12):
+        op = "ALLREDUCE" if rank % 4 else "GATHER"
+        job.rank(rank).steps(8).timeout(9, at=609, enqueued=9, completed=8, op=op)
+    found = job.best()
+    assert found is None or found.cls != "collective-desync"
+
+
+def test_a_host_whose_peers_say_only_that_it_closed_was_alive() -> None:
+    """All that was read of a falls silent; b lost a peer that closed, under an address that nobody knows."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+    for rank in (2, 3):
+        job.rank(rank).lost(None, at=25)
+        job.signals[-1]["text"] = "Connection closed by peer [127.0.0.1]:6043"
+    found = job.best()
+    assert found is None or found.cls != "host-down"

@@ -32,9 +32,19 @@ def odd_operations(view: View) -> Iterator[Candidate]:
             for rank, signal in sorted(one.odd.items())[:4]
         ]
         candidate.for_.append(f"in {one.label} rank {numbers(ranks)} called {one.ops[ranks[0]]}, the others {usual}")
+        if _one_a_host(view, ranks):
+            candidate.base -= 2.4
+            candidate.against.append("they are one rank of each host: a group of their own, as programs make them")
         yield candidate
     yield from _fingerprints(view)
     yield from _raised_desync(view)
+
+
+def _one_a_host(view: View, ranks: tuple[int, ...]) -> bool:
+    """Whether some ranks are the first of each host that left logs."""
+    hosts = {state.host for state in view.logged() if state.host}
+    firsts = {min(view.names.ranks_of_host(host, view.attempt), default=-1) for host in hosts}
+    return len(ranks) > 1 and set(ranks) == firsts
 
 
 def _raised_desync(view: View) -> Iterator[Candidate]:

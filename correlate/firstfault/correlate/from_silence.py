@@ -282,7 +282,9 @@ def _closed_its_end(view: View, host: str, elsewhere: list[RankState]) -> bool:
             closed = signal.event is Event.PEER_LOSS and "closed by" in signal.text
             if closed and peer and (view.names.host_of_address(peer) or peer) == host:
                 return True
-    return False
+    # where nobody elsewhere gave up by itself, the first who closed was on this host
+    first = [state.derived[0] for state in elsewhere if state.derived]
+    return bool(first) and all(one.event is Event.PEER_LOSS and "losed by peer" in one.text for one in first)
 
 
 def _speaks_later(view: View, host: str, after_ns: int) -> bool:
