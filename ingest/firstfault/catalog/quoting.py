@@ -37,6 +37,7 @@ _SHAPES = (
     r'^\s*[rf]?"""',
     r"^\s*[\w.-]{0,40}(?:pattern|regexp?|alert_rule|signature)s?\s*[:=]\s*\S",
     r"--[\w-]{0,40}(?:regexp?|pattern)[= ]",
+    r"\bUserWarning: resource_tracker: ",  # what was cleaned up already when a process ended
     rf"""["'](?:{_KEYS})["']\s*:\s""",
     r"""\b(?:prompts?|responses?|completion|generated_text)\s?=\s?[rbf]?["']""",
     r"<\|(?:user|assistant|system|im_start|im_end|endoftext|eot_id|start_header_id)\|>",
