@@ -25,22 +25,28 @@ HEADER = "LAST SEEN  TYPE     REASON                OBJECT        MESSAGE"
 EVICTION = "17m   Warning  TaintManagerEviction  pod/hvd-1     Marking for deletion Pod ml/hvd-1"
 
 
+GONE = "{age}m   Normal   NodeNotReady          node/pool-b   Node pool-b status is now: NodeNotReady"
+
+
 @pytest.mark.parametrize(
-    ("event", "expected"),
+    ("events", "expected"),
     [
-        ("22m   Normal   NodeNotReady          node/pool-b   Node pool-b status is now: NodeNotReady", "host-down"),
-        ("22m   Normal   Pulled                pod/hvd-1     Container image was already present", "preempted"),
+        ([GONE.format(age=22), EVICTION], "host-down"),
+        ([EVICTION, GONE.format(age=16)], "preempted"),
+        ([EVICTION], "preempted"),
     ],
 )
-def test_an_eviction_for_a_taint_follows_from_a_node_that_went_away(tmp_path: Path, event: str, expected: str) -> None:
-    """The node controller taints a node that is not ready; a taint that somebody set takes the pod by itself."""
+def test_an_eviction_for_a_taint_follows_from_a_node_that_went_away(
+    tmp_path: Path, events: list[str], expected: str
+) -> None:
+    """The node controller taints a node that is not ready; a node that is taken is tainted before it goes."""
     logs = {f"hvd-{host}.log": steps(2 * host) + steps(2 * host + 1) for host in range(2)}
     logs["nccl.log"] = [
         f"hvd-{rank // 2}:3{rank}:22{rank} [{rank % 2}] NCCL INFO comm 0x55cd rank {rank} nranks 4 cudaDev {rank % 2} "
         "busId 1b000 commId 0x0ae8 - Init COMPLETE"
         for rank in range(4)
     ]
-    told = {"kubectl-get-pods-wide.txt": PODS, "kubectl-get-events.txt": [HEADER, event, EVICTION]}
+    told = {"kubectl-get-pods-wide.txt": PODS, "kubectl-get-events.txt": [HEADER, *events]}
     found = answer(tmp_path, {**logs, **told})
     assert accused(found) == (expected, [2, 3], ["hvd-1"])
 

@@ -73,19 +73,36 @@ _FOR_A_TAINT = frozenset({"TaintManagerEviction", "DeletionByTaintManager"})
 _OF_ONE_HOST = frozenset({"pod-evicted", "preempted"})
 
 
+def _for_lost_node(view: View, action: Signal, lost: list[Signal]) -> bool:
+    """Whether a pod was evicted because its toleration for a node that had been lost before ran out.
+
+    A node that is taken is tainted first, and is lost afterwards.
+    """
+    if action.captures.get("reason") not in _FOR_A_TAINT:
+        return False
+    host, moment = host_of_signal(view, action), view.times.of(action)
+    for one in lost:
+        if host is None or host_of_signal(view, one) != host:
+            continue
+        before = view.times.of(one)
+        if one.line < action.line if one.source is action.source else bool(moment and before and before < moment):
+            return True
+    return False
+
+
 def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     """Actions of a scheduler or platform that state their reason."""
     actions: dict[tuple[str, str | None], list[Signal]] = defaultdict(list)
     pods = {pod for one in view.signals if (pod := one.captures.get("pod"))}
     own = {pod for pod in pods if view.names.ranks_of_host(pod, view.attempt)}
-    lost = {host_of_signal(view, one) for one in view.signals if usable(one, Event.NODE_LOST)} - {None}
+    lost = [one for one in view.signals if usable(one, Event.NODE_LOST)]
     for signal in view.signals:
         if usable(signal, Event.SCHED_ACTION) and not window.stale(signal):
             pod = signal.captures.get("pod")
             if own and pod is not None and pod not in own and not never_ran(view, signal):
                 continue  # a list of events holds the pods of other jobs, too
-            if signal.captures.get("reason") in _FOR_A_TAINT and host_of_signal(view, signal) in lost:
-                continue  # a pod whose node is lost is evicted when its toleration runs out
+            if _for_lost_node(view, signal, lost):
+                continue
             of_a_host = signal.source.host is not None and signal.source.kind not in ("scheduler", "events", "job")
             node = signal.captures.get("node") or signal.captures.get("instance")
             ours = node is not None and (not view.states or bool(view.names.ranks_of_host(node, view.attempt)))
