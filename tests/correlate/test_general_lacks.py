@@ -389,3 +389,17 @@ def test_the_audit_log_says_who_deleted_the_job(
     logs: dict[str, list[str]] = {f"rank{rank}.log": steps(rank) for rank in RANKS}
     logs["agent.log"] = ["Traceback (most recent call last):", '  File "/opt/torchrun", line 9, in main', ended]
     assert verdict(answer(tmp_path, {**logs, "audit.jsonl": [AUDIT.format(verb=verb, user=user)]})) == expected
+
+
+@pytest.mark.parametrize(("classes", "odd"), [((365, 365, 366, 365), [2]), ((365, 365, 366, 366), [])])
+def test_who_printed_the_size_that_does_not_fit(tmp_path: Path, classes: tuple[int, ...], odd: list[int]) -> None:
+    """Horovod names the two shapes and no rank; of two against two nothing says which is wrong."""
+    raised = (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: Mismatched allreduce tensor shapes: One rank "
+        "sent a tensor of shape [2048, 365], but another rank sent a tensor of shape [2048, 366]."
+    )
+    logs = {
+        f"rank.{rank}/stderr": [f"INFO:root:[{rank}] {classes[rank]} classes, 28{rank}85 shards", *steps(rank), raised]
+        for rank in RANKS
+    }
+    assert answer(tmp_path, logs)["initiating"]["ranks"] == odd

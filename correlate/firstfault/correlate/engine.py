@@ -37,6 +37,7 @@ from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weig
 from firstfault.correlate.load import Timeline, load
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.names import Names
+from firstfault.correlate.odd_sizes import odd_sizes
 from firstfault.correlate.odd_values import place
 from firstfault.correlate.odd_words import odd_words
 from firstfault.correlate.owners import owned
@@ -175,6 +176,7 @@ def _attempt(
         candidates.extend(doubt_zone(window, one) for one in outside(view, window))
     by_frames(con, candidates)
     odd_words(con, view, candidates)
+    odd_sizes(con, view, candidates)
     odd_versions(con, view, candidates)
     blame_full_network(con, view, candidates)
     if not any(one.base >= CONCLUSIVE for one in candidates):
