@@ -93,6 +93,8 @@ def run(command: Command, files: list[str]) -> Run:
         environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"} | command.environment
         if "XDG_CACHE_HOME" in os.environ:  # compiled patterns of the warming round may stay
             environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+        if "PYTHONPYCACHEPREFIX" in os.environ:  # so may compiled modules, as they do where firstfault is installed
+            environment["PYTHONDONTWRITEBYTECODE"] = ""
         said = Path(folder) / "said"
         begun = time.perf_counter()
         with said.open("wb") as out:
