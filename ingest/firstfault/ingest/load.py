@@ -23,6 +23,8 @@ from firstfault.ingest.stages import stage
 
 _MANY = 10_000
 _AT_ONCE = 8_000_000
+_AS_IT_IS = pl.CompatLevel.newest()
+"""Texts go to DuckDB as polars holds them, without a copy."""
 _OWN_SIGNALS = """
 INSERT INTO signal_rows BY NAME
 SELECT * FROM found_signals ANTI JOIN echoes USING (signal_id) ORDER BY signal_id
@@ -93,13 +95,13 @@ def _streamed(
     connection: duckdb.DuckDBPyConnection, schema: dict[str, Any], **streams: Iterator[pl.DataFrame]
 ) -> Iterator[None]:
     """Rows as tables of a connection that can be read once, of which one frame is in memory at a time."""
-    columns = pl.DataFrame(schema=schema).to_arrow().schema
+    columns = pl.DataFrame(schema=schema).to_arrow(compat_level=_AS_IT_IS).schema
     raised: list[BaseException] = []
 
     def batches(frames: Iterator[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
         try:
             for frame in frames:
-                yield from frame.to_arrow().to_batches()
+                yield from frame.to_arrow(compat_level=_AS_IT_IS).to_batches()
         except BaseException as error:
             raised.append(error)
             raise
