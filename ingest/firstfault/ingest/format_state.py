@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from firstfault.ingest import stamps
 from firstfault.ingest.format_model import PLACE_FIELDS
 from firstfault.ingest.format_words import LEVEL_OF, LEVELS, PRIORITY
-from firstfault.ingest.stamps import NO_OFFSET, StampKind
+from firstfault.ingest.stamps import KINDS, NO_OFFSET, StampKind
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -39,14 +39,17 @@ def level_code(group: str, text: str) -> int | None:
 
 
 SCHEMA: dict[str, Any] = {
-    "stamp_ns": pl.Int64, "stamp_kind": pl.String, "stamp_res_ns": pl.Int64, "utc_offset_s": pl.Int32,
-    "collect_ns": pl.Int64, "mono_ns": pl.Int64, "mono_frac_ns": pl.Int64, "level": pl.String, "host": pl.String,
+    "stamp_ns": pl.Int64, "stamp_kind": pl.Enum(KINDS), "stamp_res_ns": pl.Int64, "utc_offset_s": pl.Int32,
+    "collect_ns": pl.Int64, "mono_ns": pl.Int64, "mono_frac_ns": pl.Int64, "level": pl.Enum(LEVELS), "host": pl.String,
     "rank": pl.Int32, "local_rank": pl.Int32, "task": pl.Int32, "pid": pl.Int64, "tid": pl.Int64, "gpu": pl.Int32,
     "pod": pl.String, "container": pl.String, "stream": pl.String, "ip": pl.String, "step": pl.Int64,
     "about_host": pl.String, "about_rank": pl.Int32, "about_local_rank": pl.Int32, "about_pid": pl.Int64,
     "about_gpu": pl.Int32, "format": pl.String, "wrappers": pl.String, "message": pl.String,
 }  # fmt: skip
-"""Columns of `peel_many`. `about_*` are places that the message speaks of, where those are not the writer's own."""
+"""Columns of `peel_many`; that of `format` is an enumeration of the formats.
+
+`about_*` are places that the message speaks of, where those are not the writer's own.
+"""
 
 
 class State:
@@ -168,6 +171,7 @@ def frame_of(state: State, message: pl.Series, ids: Sequence[str]) -> pl.DataFra
         "stamp_ns": state.stamp, "stamp_res_ns": state.res, "collect_ns": state.collect, "mono_ns": state.mono,
         "mono_frac_ns": state.frac, **state.ints, **{f"about_{name}": values for name, values in state.about.items()},
     }  # fmt: skip
+    kinds = SCHEMA | {"format": pl.Enum(ids)}
     words: dict[str, tuple[NDArray[Any], list[str | None]]] = {
         "stamp_kind": (state.kind, [kind.word for kind in StampKind]),
         "level": (state.level + 1, [None, *LEVELS]),
@@ -183,5 +187,5 @@ def frame_of(state: State, message: pl.Series, ids: Sequence[str]) -> pl.DataFra
     made: dict[str, pl.Expr] = {name: _without(name, NONE, values) for name, values in numbers.items()}
     made["utc_offset_s"] = _without("utc_offset_s", NO_OFFSET, state.offset)
     for name, (_, table) in words.items():
-        made[name] = pl.lit(pl.Series(table, dtype=pl.String)).gather(pl.col(name))
-    return frame.select(made.get(name, pl.col(name)).cast(kind).alias(name) for name, kind in SCHEMA.items())
+        made[name] = pl.lit(pl.Series(table, dtype=kinds[name])).gather(pl.col(name))
+    return frame.select(made.get(name, pl.col(name)).cast(kind).alias(name) for name, kind in kinds.items())

@@ -18,9 +18,7 @@ from firstfault.ingest.format_load import FormatError, load
 from firstfault.ingest.format_model import PLAIN, FormatKind, LineFormat, Peeled, SourceFormat, Value
 from firstfault.ingest.format_peel import Peeler
 from firstfault.ingest.format_state import SCHEMA
-from firstfault.ingest.format_words import LEVELS
 from firstfault.ingest.stages import stage
-from firstfault.ingest.stamps import StampKind
 
 __all__ = ["PLAIN", "SCHEMA", "FormatError", "FormatKind", "Formats", "LineFormat", "Peeled", "SourceFormat"]
 
@@ -40,13 +38,6 @@ class Formats:
     def headers(self) -> frozenset[str]:
         """Formats that a program puts in front of its own lines; what follows without one goes on from there."""
         return frozenset(one.id for one in self.formats if one.kind is FormatKind.HEADER and one.id not in OTHERS)
-
-    @cached_property
-    def words(self) -> tuple[pl.Expr, ...]:
-        """Columns of few different words, as they wait to be written: a number for each word."""
-        kinds = [word for kind in StampKind if (word := kind.word) is not None]
-        words = {"stamp_kind": kinds, "level": LEVELS, "format": [one.id for one in self.formats]}
-        return tuple(pl.col(name).cast(pl.Enum(told)) for name, told in words.items())
 
     @cached_property
     def _peeler(self) -> Peeler:

@@ -273,7 +273,7 @@ class _Reading:
         if len(batch.folded):
             places = batch.frame.select("source", "line")[batch.folded["row"]]
             self.part.folded.waiting.append(batch.folded.drop("row").hstack(places))
-        self.part.lines.waiting.append(batch.frame.with_columns(self._tools.formats.words))
+        self.part.lines.waiting.append(batch.frame)
         self._rows += len(batch.frame)
         if self._rows >= _ROWS:
             self._write("lines", self.part.lines)

@@ -48,6 +48,9 @@ class StampKind(IntEnum):
         return None if self is StampKind.NONE else self.name.lower().replace("_", "-")
 
 
+KINDS = tuple(word for kind in StampKind if (word := kind.word) is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Stamps:
     """A column of stamps. Where `kind` is NONE the text was no valid time and the other values mean nothing."""

@@ -23,7 +23,7 @@ DAY = stamps.DAY
 Codes = npt.NDArray[np.int8]
 _FULL = ("full", "offset")
 _COUNTED = ("monotonic", "relative")
-_KINDS = pl.Enum([word for kind in stamps.StampKind if (word := kind.word) is not None])
+_KINDS = pl.Enum(stamps.KINDS)
 _CODE = {word: code for code, word in enumerate(_KINDS.categories)}
 _NO_YEAR, _TIME_ONLY = _CODE["no-year"], _CODE["time-only"]
 _STAMP = ("stamp_ns", "stamp_kind", "stamp_res_ns", "utc_offset_s")
@@ -60,6 +60,7 @@ def summarise(frame: pl.DataFrame) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("n"),
             *(pl.col(name).first().cast(pl.Int64) for name in _TOP),  # lines of a source stand in order
         )
+        .with_columns(pl.col("stamp_kind").cast(pl.String))
         .sort("source", "stamp_kind")
     )
 
