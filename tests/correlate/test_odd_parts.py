@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .test_general_lacks import gloo_lost, verdict
-from .test_texts import RANKS, answer
+from .test_texts import RANKS, answer, steps
 
 
 def stalled(*missing: str) -> dict[str, list[str]]:
@@ -97,3 +97,46 @@ def finished(first: int) -> dict[str, list[str]]:
 @pytest.mark.parametrize(("first", "expected"), [(0, True), (9, False)])
 def test_the_last_generation_counts_by_each_rank_s_own_last_attempt(tmp_path: Path, first: int, expected: bool) -> None:
     assert (answer(tmp_path, finished(first))["verdict"] == "no-failure") is expected
+
+
+def not_finite(losses: tuple[str, ...]) -> dict[str, list[str]]:
+    """All ranks stop at the reduced gradient, and print the loss of their own."""
+    return {
+        f"rank{rank}.log": [
+            *steps(rank),
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/opt/app/train.py", line 142, in main',
+            f"[rank{rank}]: FloatingPointError: non-finite gradient norm at step 7 (loss={losses[rank]}), stopping",
+        ]
+        for rank in RANKS
+    }
+
+
+@pytest.mark.parametrize(
+    ("losses", "ranks"),
+    [(("0.31", "0.29", "0.30", "nan"), [3]), (("nan",) * 4, []), (("0.31", "nan", "nan", "0.3"), [])],
+)
+def test_whose_own_loss_is_no_number_began_what_all_ranks_stop_at(
+    tmp_path: Path, losses: tuple[str, ...], ranks: list[int]
+) -> None:
+    found = answer(tmp_path, not_finite(losses))
+    assert (found["failure"]["class"], found["initiating"]["ranks"]) == ("loss-nan-or-diverged", ranks)
+
+
+@pytest.mark.parametrize(
+    ("command", "cls"),
+    [
+        ("torchrun --nnodes=2 --nproc-per-node=2 train.py", "agent-failure"),
+        ("python prepare_shards.py --jobs 8", None),
+    ],
+)
+def test_a_launcher_that_its_shell_saw_killed_is_no_rank(tmp_path: Path, command: str, cls: str | None) -> None:
+    shell = [
+        "$ bash launch.sh 1",
+        f"launch.sh: line 7:  2798 Killed                  {command}",
+    ]
+    logs = {f"ws{1 + rank // 2}/rank{rank}.log": steps(rank) for rank in RANKS}
+    found = answer(tmp_path, {**logs, "ws2/shell.txt": shell})
+    assert found["failure"]["class"] == cls if cls else found["failure"]["class"] != "agent-failure"
+    if cls:
+        assert (found["initiating"]["ranks"], found["initiating"]["hosts"]) == ([], ["ws2"])

@@ -20,7 +20,7 @@ from firstfault.correlate.diagnosis import Diagnosis
 from firstfault.correlate.exits import Exit, read_exits
 from firstfault.correlate.from_calls import odd_operations, ran_out_of_data, stuck_in_completed
 from firstfault.correlate.from_callsites import odd_call_sites
-from firstfault.correlate.from_ends import reported_ends
+from firstfault.correlate.from_ends import killed_launchers, reported_ends
 from firstfault.correlate.from_launchers import lost_outside_store, lost_own_store, lost_stores, ownerless_errors
 from firstfault.correlate.from_links import common_ends, link_faults
 from firstfault.correlate.from_machines import device_faults, doubt_zone, oom_kills
@@ -40,6 +40,7 @@ from firstfault.correlate.names import Names
 from firstfault.correlate.odd_sizes import odd_sizes
 from firstfault.correlate.odd_values import place
 from firstfault.correlate.odd_words import odd_words
+from firstfault.correlate.own_loss import place_own_loss
 from firstfault.correlate.owners import owned
 from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
 from firstfault.correlate.saturation import blame_full_network
@@ -160,8 +161,9 @@ def _attempt(
         lost_stores,
         lost_outside_store,
         lost_own_store,
+        killed_launchers,
     ):
-        candidates.extend(place(view, one) for one in source(view))
+        candidates.extend(place_own_loss(view, place(view, one)) for one in source(view))
     for outside in (
         signalled_launchers,
         common_ends,

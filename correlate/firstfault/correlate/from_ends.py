@@ -4,6 +4,7 @@ nothing.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -63,6 +64,39 @@ def _unnamed_deaths(view: View) -> Iterator[Candidate]:
         )
 
 
+_LAUNCHER = re.compile(
+    r"^(?:\S{0,200}/)?(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|prterun|composer|colossalai|ray)\b"
+    r"|^\S{0,200}python\S{0,12} (?:-u )?-m (?:torch\.distributed\.|accelerate\b|paddle\.distributed)"
+)
+"""Commands that start ranks, as a shell names the job that was killed."""
+
+
+def is_launcher(signal: Signal) -> bool:
+    """Whether a shell's word of a killed job is about the launcher itself."""
+    return bool(_LAUNCHER.search(signal.captures.get("process", "")[:400]))
+
+
+def killed_launchers(view: View) -> Iterator[Candidate]:
+    """Hosts whose shell saw the launcher itself die by SIGKILL: its ranks may go on for a while, nobody guards them."""
+    for one in view.exits:
+        of_attempt = one.signal.attempt == view.attempt and one.host is not None and one.died_by == 9
+        if not of_attempt or one.host is None or not is_launcher(one.signal):
+            continue
+        if any(state.own for state in view.states.values() if state.host == one.host):
+            continue
+        yield Candidate(
+            rule="killed-by-signal",
+            cls="agent-failure",
+            entry=one.signal.entry,
+            component="launcher",
+            ranks=(),
+            hosts=(one.host,),
+            base=BASE["killed-by-signal"] + 0.2,
+            signals=[(one.signal, f"the shell of {one.host} saw its launcher die by signal 9")],
+            moment=earliest(view, [one.signal]),
+        )
+
+
 def unnamed_death(view: View, host: str | None) -> Exit | None:
     """A launcher's report that a child of a host died by a signal, without saying which."""
     forced = any(one.forced and one.host == host for one in view.exits)
@@ -72,7 +106,7 @@ def unnamed_death(view: View, host: str | None) -> Exit | None:
         if forced and one.died_by == 9:  # the launcher's own doing
             continue
         # a scheduler lists every task it ended itself; only a launcher's word about one child tells of a death
-        if "tasks" in one.signal.captures or "task" in one.signal.captures:
+        if "tasks" in one.signal.captures or "task" in one.signal.captures or is_launcher(one.signal):
             continue
         if one.died_by in (9, 11, 7, 4):
             return one
