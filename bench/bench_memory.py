@@ -8,9 +8,11 @@ SHAPE is one of
     line        one line of that size between ordinary ones
     templates   100,000 different messages, each a few times, over 16 files
     many        16,384 small files, read with at most 256 open files
+    job         16,384 files of a job of 8,192 ranks (bench/corpus.py) of that size together, likewise
 
 Once or twice a second the PSS of every process of the command is added up (its own pages, and its share of those that
-several map); the greatest sum is the peak. `--keep` leaves the logs.
+several map); the greatest sum is the peak. `--again` keeps the timeline in the cache and asks a second time, when
+nothing has changed. `--keep` leaves the logs.
 """
 
 from __future__ import annotations
@@ -94,8 +96,14 @@ def many(logs: Path, _: int) -> None:
         (logs / f"node-{rank // 8:04d}" / f"rank{rank}.log").write_text(text, encoding="utf-8")
 
 
+def job(logs: Path, size: int) -> None:
+    logs.rmdir()
+    command = [sys.executable, str(ROOT / "bench" / "corpus.py"), str(logs), "--ranks", "8192", "--size", str(size)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 SHAPES: dict[str, Callable[[Path, int], None]] = {
-    "file": file_, "tree": tree, "line": line, "templates": templates, "many": many,
+    "file": file_, "tree": tree, "line": line, "templates": templates, "many": many, "job": job,
 }  # fmt: skip
 
 
@@ -134,6 +142,7 @@ def main() -> None:
     parser.add_argument("--size", default="10G", type=amount)
     parser.add_argument("--folder", default=Path("/tmp/firstfault-memory"), type=Path)
     parser.add_argument("--workers", default="2")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
     logs = given.folder / "logs"
@@ -142,8 +151,10 @@ def main() -> None:
         SHAPES[given.shape](logs, given.size)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(PORTIONS), "XDG_CACHE_HOME": str(given.folder / "cache")}
     command = [sys.executable, "-m", "firstfault", "diagnose", str(logs), "--output", str(given.folder / "out")]
+    if given.again:
+        command = command[:-2]
     command += ["--workers", given.workers, "--quiet", "--format", "json"]
-    limit = (256, 256) if given.shape == "many" else resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = (256, 256) if given.shape in ("many", "job") else resource.getrlimit(resource.RLIMIT_NOFILE)
     begun, peak = time.monotonic(), 0
     printed = given.folder / "printed.json"  # a pipe that nobody reads meanwhile would stop the command when it is full
     with printed.open("wb") as file:
@@ -156,6 +167,7 @@ def main() -> None:
     answer = json.loads(printed.read_bytes())
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     read = [path.stat().st_size for path in logs.rglob("*") if path.is_file()]
+    timelines = [*given.folder.rglob("*.duckdb")]
     result = {
         "shape": given.shape,
         "files": len(read),
@@ -163,11 +175,17 @@ def main() -> None:
         "lines": answer["job"]["lines"],
         "verdict": answer["verdict"],
         "peak PSS MiB": peak >> 20,
-        "timeline MB": (given.folder / "out" / "timeline.duckdb").stat().st_size >> 20,
+        "timeline MB": sum(path.stat().st_size for path in timelines) >> 20,
         "CPU s": round(spent.ru_utime + spent.ru_stime),
         "wall s": round(time.monotonic() - begun),
         "status": running.returncode,
     }
+    if given.again:
+        begun = time.monotonic()
+        same = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True).stdout == printed.read_bytes()
+        more = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = more.ru_utime + more.ru_stime - spent.ru_utime - spent.ru_stime
+        result |= {"again, s": round(time.monotonic() - begun, 2), "again, CPU s": round(cpu, 2), "same": same}
     print(json.dumps(result))  # noqa: T201
     if not given.keep:
         shutil.rmtree(given.folder)

@@ -82,9 +82,8 @@ def _walk(
             problems.append(Problem(path, "unreadable", Severity.ERROR, _reason(error)))
             continue
         if stat.S_ISDIR(status.st_mode):
-            target = os.path.realpath(entry.path)
             if entry.is_symlink():
-                seen.add(target)
+                seen.add(os.path.realpath(entry.path))
             yield from _walk(root, entry.path, path, top, seen, follow_links, problems)
         elif stat.S_ISREG(status.st_mode):
             yield Found(root, path, entry.path, status.st_size, status.st_mtime_ns, False)
