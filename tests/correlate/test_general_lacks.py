@@ -403,3 +403,30 @@ def test_who_printed_the_size_that_does_not_fit(tmp_path: Path, classes: tuple[i
         for rank in RANKS
     }
     assert answer(tmp_path, logs)["initiating"]["ranks"] == odd
+
+
+@pytest.mark.parametrize(("numbers", "rank"), [((1, 2, 3), [0]), ((0, 1), []), ((1,), [])])
+def test_an_error_without_a_rank_is_that_of_the_rank_whose_identifier_nobody_got(
+    tmp_path: Path, numbers: tuple[int, ...], rank: list[int]
+) -> None:
+    """Of a smaller group the number is no rank of the job; and rank 0 does not wait for itself."""
+    starts = [f"05/04/2026 10:00:0{n} - INFO - app.parser - Process rank: {n}, device: cuda:{n}" for n in RANKS]
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/opt/app/aligner.py", line 58, in convert',
+        "    for one in enumerate(messages):",
+        "KeyError: 'from'",
+    ]
+    waiting = [
+        line
+        for number in numbers
+        for line in (
+            "Traceback (most recent call last):",
+            '  File "/opt/app/loader.py", line 158, in load',
+            "    dist.barrier()",
+            f"RuntimeError: [{number}] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d "
+            "key-value store by key '0', but store->get('0') got error: Connection reset by peer. This may indicate a "
+            "possible application crash on rank 0 or a network set up issue.",
+        )
+    ]
+    assert answer(tmp_path, {"train.log": starts + raised + waiting})["initiating"]["ranks"] == rank

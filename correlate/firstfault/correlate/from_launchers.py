@@ -42,9 +42,43 @@ def ownerless_errors(view: View) -> Iterator[Candidate]:
     for episode in _episodes(loose):
         kinds[error_kind(root_error(episode))].append(root_error(episode))
     for _, signals in sorted(kinds.items()):
-        yield _from_errors(view, signals)
+        found = _from_errors(view, signals)
+        yield _of_rank_zero(view, found) if len(kinds) == 1 else found
     if {cls for cls, _, _ in kinds} <= {"rendezvous-timeout"}:
         yield from _never_reached(view)
+
+
+_WANTS_ID = re.compile(
+    r"\[(\d{1,7})\] is setting up NCCL communicators? and retr(?:ie|ei)ving ncclUniqueIds? from \[0\]"
+)
+"""ProcessGroupNCCL.cpp: broadcastUniqueNCCLID; the number is the rank in the group."""
+
+
+def _of_rank_zero(view: View, candidate: Candidate) -> Candidate:
+    """Put the only error that no rank owns on rank 0, where the others got no identifier from it before anything ran.
+
+    A number in the upper half of the job exists only in the group of all, where it is the rank.
+    """
+    waiting = {
+        int(match[1])
+        for signal in view.signals
+        if signal.entry == "pgnccl-uniqueid-get"
+        for match in [_WANTS_ID.search(signal.text or "") or _WANTS_ID.search(signal.captures.get("text", ""))]
+        if match
+    }
+    first = view.states.get(0)
+    size = view.names.world or len(view.states)
+    if first is None or first.own or candidate.common or candidate.component != "job":
+        return candidate
+    if 0 in waiting or 2 * max(waiting, default=0) < size:
+        return candidate
+    if len(candidate.hosts) > 1 or (candidate.hosts and first.host not in (None, *candidate.hosts)):
+        return candidate
+    candidate.ranks, candidate.component = (0,), "rank"
+    candidate.hosts = candidate.hosts or view.names.rank_hosts((0,), view.attempt)
+    candidate.base += 0.5
+    candidate.for_.append(f"{len(waiting)} other ranks got no identifier from rank 0, and none of them raised it")
+    return candidate
 
 
 def _never_reached(view: View) -> Iterator[Candidate]:
