@@ -156,6 +156,19 @@ def test_a_gpu_that_falls_behind_the_others_is_slow() -> None:
     assert (one.stamp_ns, one.captures["reason"]) == (at("2025-12-22T06:45:00"), "hw_thermal_slowdown")
 
 
+@pytest.mark.parametrize(("clock", "slow"), [(615, [1]), (1395, [])])
+def test_rows_of_one_round_may_bear_stamps_of_their_own(clock: int, slow: list[int]) -> None:
+    """The tool stamps every GPU when it comes to it, so the milliseconds of a round differ."""
+    head = "timestamp, index, temperature.gpu, clocks.current.sm [MHz], power.draw [W]\n"
+    rows = "".join(
+        f"2025/12/22 06:4{minute}:00.{3 + 7 * gpu:03d}, {gpu}, 66, {clock if gpu == 1 and minute > 3 else 1395} "
+        "MHz, 380 W\n"
+        for minute in range(9)
+        for gpu in range(4)
+    )
+    assert [one.gpu for one in read("smi.csv", head + rows, "nvidia-smi-csv").signals] == slow
+
+
 def test_equal_or_idle_gpus_are_not_slow() -> None:
     head = "timestamp, index, utilization.gpu [%], clocks.current.sm [MHz]\n"
     idle = "".join(

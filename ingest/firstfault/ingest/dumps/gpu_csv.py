@@ -124,12 +124,10 @@ def _row(line: int, got: dict[str, str]) -> Row | None:
 
 
 def _slow(rows: Sequence[Row]) -> list[DumpSignal]:
-    by_moment: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_moment[row.moment or "all"].append(row)
+    rounds = _rounds(rows)
     low: dict[int, list[tuple[Row, float]]] = defaultdict(list)
     past: dict[int, list[float]] = defaultdict(list)
-    for same in by_moment.values():
+    for same in rounds:
         for row in same:
             others = [other.clock for other in same if other.gpu != row.gpu and other.clock]
             if row.clock is None or len(others) < 2:
@@ -141,12 +139,32 @@ def _slow(rows: Sequence[Row]) -> list[DumpSignal]:
     found = []
     for gpu, hits in sorted(low.items()):
         usual = median(past[gpu]) if past[gpu] else None
-        needed = SUSTAINED if len(by_moment) >= SUSTAINED else 1
+        needed = SUSTAINED if len(rounds) >= SUSTAINED else 1
         if len(hits) < needed or (
             usual is not None and hits[0][0].clock is not None and hits[0][0].clock > LOW * usual
         ):
             continue
         found.append(_signal(gpu, hits, usual))
+    return found
+
+
+def _rounds(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that were asked at once: those of one stamp, or those between two of the same GPU where each has its own,
+    since the tool stamps every GPU when it comes to it.
+    """
+    by_moment: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_moment[row.moment or "all"].append(row)
+    if len(by_moment) < len(rows) or not rows:
+        return list(by_moment.values())
+    found: list[list[Row]] = [[]]
+    seen: set[int] = set()
+    for row in rows:
+        if row.gpu in seen:
+            found.append([])
+            seen.clear()
+        found[-1].append(row)
+        seen.add(row.gpu)
     return found
 
 
