@@ -38,7 +38,7 @@ class RayNodes:
             **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
             **{f"RAY_health_check_{name}": value for name, value in QUICK.items()},
             "HOME": str(folder), "XDG_CACHE_HOME": cache, "PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }  # fmt: skip
 
     def disk(self, name: str) -> Path:
