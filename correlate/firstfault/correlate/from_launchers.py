@@ -257,7 +257,14 @@ def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
 def _never_joined(view: View) -> list[str]:
     """Hosts with logs but without a word of a launcher: whoever prints that the rendezvous timed out had come to it."""
     came = {host_of_signal(view, one) for one in view.signals if one.cls in _LAUNCHER_CLASSES}
-    return [host for host in view.names.all_hosts() if host not in came]
+    silent = [host for host in view.names.all_hosts() if host not in came]
+    if silent:
+        return silent
+    # the scheduler's list of the job's nodes holds those of which nothing else was collected
+    told = (one.host for one in view.timeline.identities if one.how == "host-list" and one.host)
+    listed = {view.names.canonical(host) for host in told}
+    present = {host for host in came if host is not None} | set(view.names.all_hosts())
+    return sorted(listed - present) if present and present < listed else []
 
 
 def _from_errors(view: View, signals: list[Signal]) -> Candidate:

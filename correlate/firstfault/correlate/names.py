@@ -103,7 +103,8 @@ class Names:
             gaps = set(range(max(self.ranks))) - self.ranks if max(self.ranks) < 2 * len(self.ranks) else set()
             if len(gaps) <= max(1, len(self.ranks) // 4):
                 self.ranks |= gaps
-        only = self._only_host()
+        apart = any(one.how == "coordinator" for one in timeline.identities)  # it tells the host of one rank alone
+        only = None if apart else self._only_host()
         if only:
             for rank in self.ranks:
                 self._rank_host.setdefault((rank, -1), only)

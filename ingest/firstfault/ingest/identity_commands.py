@@ -56,7 +56,7 @@ class Said(TypedDict, total=False):
 
 def of_text(text: str) -> Iterator[Said]:
     """Everything that a command line or a launcher's dictionary says."""
-    if "--" in text or "=" in text:
+    if "--" in text or "=" in text or ":" in text:
         yield from _options(text)
     if _MPI.search(text):
         yield from _mpi(text)

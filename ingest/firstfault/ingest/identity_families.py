@@ -15,9 +15,18 @@ _LOG = re.compile(r"(?:^|[._/-])(?:log|txt|out|err|stdout|stderr)(?=$|[._-])|^[^
 _PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$")
 
 
-def ranks_of_files(paths: Mapping[int, str], claims: Mapping[int, PathClaims], world: int | None) -> dict[int, int]:
-    """The ranks of files that say nothing else about whose they are."""
-    if world is None or world < 2:
+def ranks_of_files(
+    paths: Mapping[int, str],
+    claims: Mapping[int, PathClaims],
+    world: int | None,
+    spoken: Mapping[int, frozenset[int]],
+) -> dict[int, int]:
+    """The ranks of files that say nothing else about whose they are.
+
+    Where nothing tells how many ranks there are, some of the files must speak as the ranks in their names, none as
+    another one.
+    """
+    if world is not None and world < 2:
         return {}
     families: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     for source_id, path in _unclaimed(paths, claims):
@@ -30,10 +39,17 @@ def ranks_of_files(paths: Mapping[int, str], claims: Mapping[int, PathClaims], w
     found: dict[int, int] = {}
     for key in sorted(families):
         family = families[key]
-        if sorted(family.values()) == list(range(world)):
+        size = world if world is not None else len(family)
+        if sorted(family.values()) == list(range(size)) and (world is not None or _speak_so(family, spoken)):
             for source_id, number in family.items():
                 found.setdefault(source_id, number)
     return found
+
+
+def _speak_so(family: Mapping[int, int], spoken: Mapping[int, frozenset[int]]) -> bool:
+    """Whether files whose lines name one rank bear its number."""
+    named = {s: next(iter(spoken[s])) for s in family if len(spoken.get(s, ())) == 1}
+    return any(named.values()) and all(family[s] == rank for s, rank in named.items())
 
 
 def with_local_ranks(

@@ -84,7 +84,7 @@ class HostNames:
             short = short_host(host)
             if one.how in ("pods", "nodes"):
                 self._listed.add(short)
-            if one.own or one.how in ("launcher-table", "rendezvous", "host-list", "comm-init"):
+            if one.own or one.how in ("launcher-table", "rendezvous", "host-list", "comm-init", "coordinator"):
                 self.lines[short] += 1
             if one.address and is_address(one.address) and not is_address(short):
                 self._named_by_address[one.address][short] += 1

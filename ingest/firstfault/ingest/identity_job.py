@@ -173,6 +173,14 @@ class Job:
             host = self._maps.host_of(rank)
         return Resolved(host, rank, local, self._attempts[s], local_prefix)
 
+    def rank_alone_on(self, source_id: int, host: str | None) -> int | None:
+        """The rank of a host, in a log that several hosts share, where each host of the job carries one."""
+        named = self._seen.names.short(host)
+        shared = named is not None and self._hosts.of(source_id) is None
+        if not shared or self.sources[source_id].kind in MACHINE_KINDS:
+            return None
+        return self._maps.rank_alone_on(str(named))
+
     def _hosts_in_attempts(self, s: int, rank: int) -> set[str]:
         """The hosts on which a rank says in a source that it runs; an attempt may move it."""
         alone = self.sources[s].rank is not None

@@ -88,6 +88,8 @@ def _on_one_node(seen: Witnesses, hosts: SourceHosts, world: int | None, alone: 
     statements = seen.statements
     if any((one.node_rank or 0) > 0 or (one.nodes or 0) > 1 for one in statements):
         return False
+    if any(one.how == "coordinator" for one in statements):
+        return False  # processes that name the host of the first one need not be on it
     if any(one.rank != one.local_rank for one in statements if one.rank is not None and one.local_rank is not None):
         return False
     if any(rank != local for rank, local in alone.values()):

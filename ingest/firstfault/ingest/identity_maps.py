@@ -25,6 +25,7 @@ class RankMaps:
     ) -> None:
         self._seen, self._hosts = seen, hosts
         self.layout = layout_of(seen, hosts, world, local_prefix)
+        self._alone: dict[str, int] | None = None
         self._all_pods = {one.pod for one in seen.statements} | {claims.pod for claims in seen.claims.values()}
         self._evidence = Evidence(seen, hosts, self.layout)
         self._whole = WholeSources(seen, hosts, self.layout, self._evidence, said_by_user)
@@ -132,6 +133,18 @@ class RankMaps:
     def host_of(self, rank: int) -> str | None:
         """The host of a rank."""
         return self._evidence.rank_host.best_str(rank)
+
+    def rank_alone_on(self, host: str) -> int | None:
+        """The rank of a host where each of several hosts carries one."""
+        if self._alone is None:
+            ranks: dict[str, set[int]] = defaultdict(set)
+            for rank, place in self._evidence.hosts_of_ranks().items():
+                ranks[place].add(rank)
+            world = self.layout.world
+            one_each = len(ranks) > 1 and all(len(found) == 1 for found in ranks.values())
+            one_each = one_each and (world is None or world == len(ranks))
+            self._alone = {place: min(found) for place, found in ranks.items()} if one_each else {}
+        return self._alone.get(host)
 
     def inferred(self) -> list[tuple[int, str, int]]:
         """(rank, host, local rank) of ranks that no line places and that lie in the block of a host."""

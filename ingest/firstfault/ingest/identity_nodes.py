@@ -105,11 +105,27 @@ class Nodes:
                 pairs.append((key[0], rank, key[1]))
         return offsets(pairs)
 
+    def _starts_by_names(self) -> dict[Node, int]:
+        """The first rank of each node, where files are called by node and device and every node has the same devices."""
+        grid: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for s in self._seen.order:
+            one = self._seen.claims[s]
+            if one.node_rank is not None and one.local_rank is not None:
+                grid[one.node_rank][one.local_rank].append(s)
+        sizes = {tuple(sorted(devices)) for devices in grid.values()}
+        if len(sizes) != 1 or len(grid) < 2 or sorted(grid) != list(range(len(grid))):
+            return {}
+        size = len(next(iter(sizes)))
+        if next(iter(sizes)) != tuple(range(size)) or self._layout.world not in (None, size * len(grid)):
+            return {}
+        files = ((node_rank, s) for node_rank, devices in grid.items() for found in devices.values() for s in found)
+        return {("source", str(s)): node_rank * size for node_rank, s in files}
+
     def _starts_by_blocks(self) -> dict[Node, int]:
         """The first rank of each node that its block or its node rank gives."""
         starts: dict[Node, int] = {("host", host): start for host, start in self._blocks.starts.items()}
         if self._blocks.size is None:
-            return starts
+            return {**self._starts_by_names(), **starts}
         for s in self._seen.order:
             if (node_rank := self._node_rank_of(s)) is not None:
                 for node in self._evidence.nodes(s, self._hosts.of(s)):

@@ -58,6 +58,10 @@ def _of_error(row: Spoken, job: Job) -> Iterator[Claim]:
     if row.event not in OWN_ERRORS or row.rank is not None:
         return
     text = (row.captures or {}).get("rank", "")
+    if not text and (alone := job.rank_alone_on(row.source_id, row.host)) is not None:
+        who = job.resolve(LineKey(row.source_id, row.host, alone, None, row.pid, None, 0, 0))
+        yield Claim(row.source_id, row.line, alone, who.local_rank, who.host)
+        return
     rank = small(int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else None
     if rank is None or (job.world is not None and rank >= job.world):
         return

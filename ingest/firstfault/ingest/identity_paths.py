@@ -78,11 +78,21 @@ JOB_NODE = re.compile(
     r"^[A-Za-z][\w.-]*?[-_.](?P<job>(?!20\d{6}[-_.])\d{4,12})[-_.]node[-_]?(?P<node>\d{1,5})\.(?:out|err|log|txt)$"
 )
 """`%x-%j-node%n.log`: Slurm puts the number of the node within the job there."""
-INDEXED = re.compile(r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})\.\w+$", re.I)
+INDEXED = re.compile(
+    r"^(?:host|worker|process|trainer)[_-]?0*(?P<index>\d{1,6})(?:[-_]?of[-_]?\d{1,6})?(?:\.\w+)?$", re.I
+)
+SHORT_TASK = re.compile(r"^[pr][_-]?0*(?P<task>\d{1,6})\.\w+$")
+NODE_DEVICE = re.compile(
+    r"(?:^|[._-])n(?:ode)?[_-]?0*(?P<node>\d{1,5})[._-](?:g|gpu|dev|local|l|lr)[_-]?0*(?P<local>\d{1,3})(?=[._-]|$)",
+    re.I,
+)
+"""`train_n2_g3.log`: the number of a node and a device on it."""
 DEVICE = re.compile(r"^(?:.*[._-])?(?:gpu|dev|local|workerlog)[._-]?0*(?P<local>\d{1,3})(?:\.\w+)?$", re.I)
 """A device or a local number; PaddlePaddle calls its files so."""
 DEVICE_END = re.compile(r"[._-](?:gpu|dev|local)[._-]?\d{1,3}$", re.I)
 """The same behind the name of a host."""
+EPOCH_END = re.compile(r"(?<=\d)-1[4-9]\d{8}(?:\d{3})?$")
+"""Seconds behind the name of a host: the streams of SageMaker are called `algo-2-1741082400`."""
 DATE_END = re.compile(r"[-_.](?:19|20)\d{2}-?\d{2}-?\d{2}(?:[-_T]?\d{2}-?\d{2}(?:-?\d{2})?)?$")
 """A date behind the name of a host."""
 NCCL_FILE = re.compile(r"^nccl\.(?P<host>[^.]+)\.(?P<pid>\d+)\.(?:log|txt)$")
@@ -139,6 +149,7 @@ GENERIC = SUBJECT | frozenset({
 
 NOT_A_HOST = re.compile(
     r"^(?:\d+|attempt[_-]?\d+|rank[_.-]?\d+|gpu[_-]?\d|task[_-]?\d+|step[_-]?\d+|epoch[_-]?\d+|ckpt.*|checkpoint.*|v\d+|run[_-]?\d+"
+    r"|.*\d[-_]?of[-_]?\d+|(?:.*[._-])?n(?:ode)?[_-]?\d+[._-](?:g|gpu|dev|local|l|lr)[_-]?\d+"
     r"|(?:exp|job|stage|phase|fold|seed|trial|part|split|iter|r|w)[_-]?\d+|(?:eth|eno|ens|enp|bond|mlx\d_|hsn|docker)\d\w*|ib\d|lo|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
     re.I,
 )
@@ -249,6 +260,12 @@ def _numbers(parts: list[str], base: str, found: dict[str, int], text: dict[str,
     if match := SLURM_JOB.match(base):
         text["jobid"] = match["job"]
         return
+    if "pod" not in text and (match := NODE_DEVICE.search(stem_of(base))):
+        found["node_rank"], found["local_rank"] = int(match["node"]), int(match["local"])
+        return
+    if match := SHORT_TASK.match(base):
+        found["task"] = int(match["task"])
+        return
     if "tree" not in text:
         where = [base] if any(pattern.search(base) for _, pattern in NUMBERED) else parts[-2:-1]
         for name in where:
@@ -310,6 +327,8 @@ def _without_numbers(name: str) -> list[str]:
     labels = name.split(".")
     while len(labels) > 1 and (labels[0].isdigit() or NOT_A_HOST.match(labels[0]) or labels[0].lower() in GENERIC):
         labels = labels[1:]
+    name = EPOCH_END.sub("", name)
+    labels = [EPOCH_END.sub("", label) for label in labels]
     rest = DATE_END.sub("", re.sub(r"^\d+[-_](?=[A-Za-z])", "", ".".join(labels)))
     rest = re.sub(r"^(?:node|host|logs?|rank|worker)_(?=[A-Za-z])", "", rest)
     found = [rest]

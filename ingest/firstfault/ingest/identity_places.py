@@ -26,6 +26,10 @@ _NO_HOST = re.compile(
 
 
 RANKS_ON = "identity-ranks-on"
+_HOST_RANKS = re.compile(
+    r"(?i)(?:\b(?:node|host) |[,;] )(?P<host>[A-Za-z][A-Za-z_-]{0,60}\d[\w.-]{0,200}): ranks "
+    r"(?P<ranks>\d{1,7}(?:(?:-|\.\.| to )\d{1,7}|(?:, ?\d{1,7}){1,64}))"
+)
 _RANKS_ON = re.compile(
     r"(?i)\branks? (?P<ranks>\d{1,7}(?:(?:-|\.\.| to )\d{1,7}|(?:, ?\d{1,7}){1,64}))"
     r"(?: (?:are |run |running |live )?(?:on |at )?(?:host |node )?|: ?| ?= ?| ?-> ?|@)"
@@ -59,7 +63,9 @@ def place_of_row(captures: Mapping[str, str]) -> dict[str, str]:
 
 def ranks_on(captures: Mapping[str, str], text: str) -> list[tuple[str, str]]:
     """(ranks as printed, host) of every part of a line that says which ranks a host has."""
-    found = [(match["ranks"], match["host"]) for match in _RANKS_ON.finditer(text)]
+    found = [(match["ranks"], match["host"]) for match in _HOST_RANKS.finditer(text)]
+    if len(found) < 2:
+        found = [(match["ranks"], match["host"]) for match in _RANKS_ON.finditer(text)]
     told = captures.get("ranks") or captures.get("ranks2"), captures.get("host") or captures.get("host2")
     if not found and told[0] and told[1]:
         found = [(told[0], told[1])]

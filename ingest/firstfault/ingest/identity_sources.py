@@ -128,6 +128,7 @@ class SourceHosts:
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
         self._like_brothers()
         self._inside_names()
+        self._files_of_nodes()
 
     def of(self, source_id: int) -> str | None:
         """The host of a source, None where its lines differ or nothing says it."""
@@ -226,6 +227,29 @@ class SourceHosts:
                 longest = [host for host in found if not any(host != other and host in other for other in found)]
                 if len(longest) == 1 and longest[0] not in self._common:
                     self._host[s] = longest[0]
+
+    def _files_of_nodes(self) -> None:
+        """Files that each hold other ranks, several each and equally many, are of nodes: those are called like them."""
+        spoken: dict[int, set[int]] = {}
+        for s in self._seen.order:
+            found = {one.rank for one in self._seen.own.get(s, ())} | {key.rank for key in self._seen.keys[s]}
+            if ranks := {rank for rank in found if rank is not None}:
+                spoken[s] = ranks
+        every = [rank for ranks in spoken.values() for rank in ranks]
+        alike = len(spoken) > 1 and len({len(ranks) for ranks in spoken.values()}) == 1
+        if not alike or len(every) == len(spoken) or len(set(every)) < len(every):
+            return
+        if any(self._host[s] is not None or self._seen.claims[s].pod is not None for s in spoken):
+            return
+        for at in range(2):
+            names = {s: stem_of(self._seen.claims[s].words[at : at + 1][0]) for s in spoken if self._words(s, at)}
+            if len(set(names.values())) == len(spoken) and all(lone_host(f"{name}-1") for name in names.values()):
+                for s, name in names.items():
+                    self.guessed[s] = self._host[s] = name
+                return
+
+    def _words(self, s: int, at: int) -> bool:
+        return len(self._seen.claims[s].words) > at
 
     def _remote_only(self, s: int, host: str) -> bool:
         """Whether an address is named for processes of another node only: Ray leaves the driver's own node out."""

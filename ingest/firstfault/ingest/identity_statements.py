@@ -31,6 +31,8 @@ LOCAL_WORLDS = frozenset({"identity-elastic-config", "identity-deepspeed-nodes"}
 HOSTFILE = "identity-hostfile"
 ALLOCATED = "identity-slurm-allocated"
 """The controller's word about the nodes of a job; it names those of other jobs alike."""
+JAX_COORDINATOR = "identity-jax-coordinator"
+"""It names the host of process 0."""
 WORLD_NAMED = "identity-world-named"
 """Its size counts only where nothing else states one: other groups have a `world_size`, too."""
 ELASTIC_RESULT = "identity-elastic-result"
@@ -334,6 +336,9 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
         said_rank=row.rank, said_local=row.local_rank, said_pid=row.pid, said_host=row.host,
         stamp_ns=row.stamp_ns, stamp_kind=row.stamp_kind,
     )  # fmt: skip
+    if row.fact == JAX_COORDINATOR:
+        yield replace(base, how="coordinator", own=False, rank=0, host=_word(captures, "host"))
+        return
     if own:
         yield from (replace(base, own=False, **said) for said in of_text(text))
     if row.fact in PAIRS:

@@ -12,6 +12,9 @@ _SPAWNED = re.compile(r"^-- Process (\d{1,5}) terminated with (?:the following e
 _REMOTE = re.compile(r"ray::[\w.<>\[\]-]{1,200}\(.{0,200}?\) \(pid=(\d{1,9})(?:, ip=([0-9a-fA-F.:]{3,45}))?[,)]")
 _ASCEND = re.compile(r"\(PID:(\d{1,9}), Device:-?\d{1,5}, RankID:(\d{1,7})\) ERR\d")
 
+_NOTED = re.compile(
+    r"^(?:In|At|On|While|When|For|Note|\[|\()[^\n]{0,300}?(?:, |\(|\[|\bon |\bat |\bin )(?:global )?rank[ =:]{1,2}(\d{1,7})[)\].]{0,2}$"
+)
 _CARRIED = re.compile(r"\(most recent call last\): \(RANK (\d{1,7})\)$")
 
 
@@ -34,8 +37,10 @@ def remote(text: str) -> Own | None:
 
 
 def signed(text: str) -> Own | None:
-    """Behind an exception of torch_npu: process and rank."""
+    """Behind an exception: process and rank as torch_npu signs it, a note of the program that ends with its rank."""
     found = _ASCEND.search(text) if "RankID:" in text else None
+    if found is None and "rank" in text and (noted := _NOTED.match(text[:400])) is not None:
+        return Own(rank=int(noted[1]))
     return Own(pid=int(found[1]), rank=int(found[2])) if found else None
 
 
