@@ -94,6 +94,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
     """Actions of a scheduler or platform that state their reason."""
     actions: dict[tuple[str, str | None], list[Signal]] = defaultdict(list)
     pods = {pod for one in view.signals if (pod := one.captures.get("pod"))}
+    gone = {host for one in view.signals if one.event is Event.NODE_LOST and (host := host_of_signal(view, one))}
     own = {pod for pod in pods if view.names.ranks_of_host(pod, view.attempt)}
     lost = [one for one in view.signals if usable(one, Event.NODE_LOST)]
     for signal in view.signals:
@@ -107,6 +108,8 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             node = signal.captures.get("node") or signal.captures.get("instance")
             ours = node is not None and (not view.states or bool(view.names.ranks_of_host(node, view.attempt)))
             of_a_host = of_a_host or ours
+            taken = signal.captures.get("instance")
+            of_a_host = of_a_host or (taken is not None and view.names.canonical(taken) in gone)
             placed = pod or signal.cls == "pod-evicted" or (signal.cls == "preempted" and of_a_host)
             place = host_of_signal(view, signal) if placed else None
             actions[(signal.cls or "cancelled-by-user", place)].append(signal)
@@ -127,7 +130,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             entry=first.entry,
             component="scheduler" if not ranks else "host",
             ranks=ranks,
-            hosts=(host,) if host and (ranks or (cls in _OF_ONE_HOST and not view.states)) else (),
+            hosts=(host,) if host and (ranks or host in gone or (cls in _OF_ONE_HOST and not view.states)) else (),
             base=BASE["authored-action"]
             if sure or _never_ran(view, ranks)
             else BASE["own-error-ambiguous"]

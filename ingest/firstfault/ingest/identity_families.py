@@ -20,11 +20,12 @@ def ranks_of_files(
     claims: Mapping[int, PathClaims],
     world: int | None,
     spoken: Mapping[int, frozenset[int]],
+    one_each: frozenset[int] = frozenset(),
 ) -> dict[int, int]:
     """The ranks of files that say nothing else about whose they are.
 
     Where nothing tells how many ranks there are, some of the files must speak as the ranks in their names, none as
-    another one.
+    another one, or all must be `one_each`: of programs that run one process on each host, numbered like these (JAX).
     """
     if world is not None and world < 2:
         return {}
@@ -40,7 +41,9 @@ def ranks_of_files(
     for key in sorted(families):
         family = families[key]
         size = world if world is not None else len(family)
-        if sorted(family.values()) == list(range(size)) and (world is not None or _speak_so(family, spoken)):
+        if sorted(family.values()) == list(range(size)) and (
+            world is not None or _speak_so(family, spoken) or (size > 1 and one_each >= family.keys())
+        ):
             for source_id, number in family.items():
                 found.setdefault(source_id, number)
     return found

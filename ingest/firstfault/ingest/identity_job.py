@@ -76,6 +76,7 @@ class Job:
         counts: dict[str, int] = {}
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
+        alone = any(one.host == "localhost" and one.how == "launcher-table" for one in statements)
         names = HostNames(
             counts, statements, (name for one in claims.values() for name in one.hosts), _mentioned(spoken)
         )
@@ -107,6 +108,9 @@ class Job:
         self._seen = Witnesses(by_id, claims, keys, grouped_statements(statements), tuple(statements), names)
         self._hosts = SourceHosts(self._seen, hosts_by_user)
         self._maps = RankMaps(self._seen, self._hosts, self.world, self._local_prefix, ranks_by_user)
+        if alone and self._maps.layout.one_node and not self._hosts.named(node_logs=True):
+            for s in self._seen.order:  # the machine's own name for itself, where nothing has another one
+                self._hosts.put(s, "localhost")
         self._by_user = set(hosts_by_user) | set(ranks_by_user)
         self.order = self._seen.order
         self.sources = {s: self._source(s) for s in self.order}

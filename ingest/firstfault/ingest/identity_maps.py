@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -10,6 +11,8 @@ from firstfault.ingest.identity_layout import layout_of
 from firstfault.ingest.identity_nodes import Nodes
 from firstfault.ingest.identity_sources import SourceHosts, Witnesses
 from firstfault.ingest.identity_writers import STACKS, WholeSources, rank_of_pid
+
+COUNTED = re.compile(r"(?:worker|process|proc|trainer|rank|task)[-_]?0*(\d{1,6})", re.I)
 
 
 class RankMaps:
@@ -170,10 +173,18 @@ class RankMaps:
             if rank is not None and (host := self.host_of(rank)) is not None:
                 found[s] = host
         self._hosts.correct(found)
+        counted = [s for s in self._hosts.guessed if self._counts_ranks(s)]
+        if len({self._rank[s] for s in counted}) > 1:
+            self._hosts.forget(counted)
         own = [s for s in self._whole.family if s in self._hosts.guessed]
         one_each = len({self._hosts.guessed[s] for s in own}) == self.layout.world
         if (self.layout.local_world or 0) > 1 and one_each:
             self._hosts.forget(own)
+
+    def _counts_ranks(self, s: int) -> bool:
+        """Whether what looks like a host in a path is a word for a process and the number of its rank."""
+        match = COUNTED.fullmatch(self._hosts.guessed[s])
+        return match is not None and self._rank[s] == int(match[1])
 
     def _by_arithmetic(self, s: int) -> int | None:
         """The rank of a source of which only the local rank is known, from its node."""

@@ -106,7 +106,7 @@ class Nodes:
         return offsets(pairs)
 
     def _starts_by_names(self) -> dict[Node, int]:
-        """The first rank of each node, where files are called by node and device and every node has the same devices."""
+        """The first rank of each node, where files are called by node and device, alike on all nodes."""
         grid: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for s in self._seen.order:
             one = self._seen.claims[s]

@@ -30,6 +30,8 @@ _NO_HOST = re.compile(r"(?i)(?:gpu|cuda|npu|cpu|xpu|hpu|device|step|epoch|rank|i
 def pairs_of(text: str) -> dict[str, int | str]:
     """What is named with a value, by the names of captures; the first value of a name counts."""
     found: dict[str, int | str] = {}
+    if "Pool(host=" in text:
+        return found  # the server of a request
     for match in _PAIR.finditer(text):
         word = re.sub(r"[_ ]", "", match[1].lower())
         name, text = _KEYS[word], match["value"].rstrip(".:,-")

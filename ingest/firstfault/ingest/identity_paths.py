@@ -102,6 +102,7 @@ RAY_WORKER = re.compile(
 )
 
 KIND_WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("gpu-state", re.compile(r"(?:^|[/._-])(?:(?:nvidia|rocm|amd|npu|xpu)[-_]?smi|nvsmi|dcgmi)(?:$|[._-])", re.I)),
     ("kubelet", re.compile(r"(?:^|[/._-])kubelet(?:$|[._-])", re.I)),
     ("events", re.compile(r"(?:^|[/._-])(?:k8s-|kubectl-|get-){0,3}events?(?:$|[._-])", re.I)),
     ("scheduler", re.compile(
@@ -153,6 +154,8 @@ NOT_A_HOST = re.compile(
     r"|(?:exp|job|stage|phase|fold|seed|trial|part|split|iter|r|w)[_-]?\d+|(?:eth|eno|ens|enp|bond|mlx\d_|hsn|docker)\d\w*|ib\d|lo|\d{4}[-_]\d\d[-_]\d\d.*|slurm[-_]\d+.*|version[_-]\d+|restart[_-]?\d+|part[_-]?\d+|session_.*)$",
     re.I,
 )
+JOBSET = re.compile(r"^[a-z][a-z0-9-]{0,60}-\d{1,4}-\d{1,4}(?:-[a-z0-9]{5})?$")
+"""Job, its index, the index of the pod: `train-slice-job-0-2`."""
 HOST_LIKE = re.compile(r"^(?:host|trainer|machine|server)[-_]?\d{1,6}$", re.I)
 """Names that only say that this is one of several machines."""
 EXTENSIONS = re.compile(r"\.(?:log|txt|out|err|json|csv|gz|zst|xz|bz2|stdout|stderr|dump|\d{1,3}|\d{8}-\d{6})$", re.I)
@@ -293,6 +296,8 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
         stem = DEVICE_END.sub("", stem) or stem
         for name in _name_parts(stem):
             yield from _without_numbers(name)
+    if not pod and plain and JOBSET.match(stem_of(base)):
+        yield stem_of(base)
     if not pod and HOST_LIKE.match(stem_of(base)):
         yield stem_of(base)
     for part in reversed(parts[:-1]):
@@ -303,7 +308,7 @@ def _host_candidates(parts: list[str], base: str, pod: bool, ranked: bool) -> It
         if len(rest) == 2 and any(letter.isdigit() for letter in first):
             yield first  # pod, namespace and container: no name of Kubernetes holds an underscore
             continue
-        yield address[1] if address else part
+        yield address[1] if address else re.sub(r"(?<=\w)[-_.](?:logs?|out|output|outputs)$", "", part)
 
 
 def _name_parts(stem: str) -> list[str]:
@@ -331,6 +336,7 @@ def _without_numbers(name: str) -> list[str]:
     labels = [EPOCH_END.sub("", label) for label in labels]
     rest = DATE_END.sub("", re.sub(r"^\d+[-_](?=[A-Za-z])", "", ".".join(labels)))
     rest = re.sub(r"^(?:node|host|logs?|rank|worker)_(?=[A-Za-z])", "", rest)
+    rest = re.sub(r"(?<=\w)[-_.](?:logs?|out|output|outputs)$", "", rest)
     found = [rest]
     found.extend(label for label in labels[1:] if any(letter.isdigit() for letter in label))
     return [one for one in found if one.lower() not in GENERIC and not NOT_A_HOST.match(one)]

@@ -326,6 +326,8 @@ def _of_row(row: Spoken, text: str) -> Iterator[Statement]:
     if row.fact in TOGETHER:
         return
     captures = row.captures or {}
+    if row.fact is None and own and row.event != Event.IDENTITY:
+        captures = {name: text for name, text in captures.items() if not name.startswith(("host", "ip", "instance"))}
     if row.fact in PLACES:
         own = False
         captures = place_of_row(captures)

@@ -29,7 +29,8 @@ class WholeSources:
         self._by_user = said_by_user
         paths = {s: one.path for s, one in seen.sources.items()}
         self.spoken = {s: self._ranks_spoken(s) for s in seen.order}
-        self.family = ranks_of_files(paths, seen.claims, layout.world, self.spoken)
+        jax = frozenset(s for s, one in seen.sources.items() if b"coordination_service" in one.head)
+        self.family = ranks_of_files(paths, seen.claims, layout.world, self.spoken, jax)
         alone = {next(iter(spoken)) for spoken in self.spoken.values() if len(spoken) == 1}
         one_each = all(len(spoken) < 2 for spoken in self.spoken.values()) and alone == set(range(len(alone)))
         world = layout.world if layout.world is not None or not one_each else len(alone)

@@ -13,7 +13,8 @@ _REMOTE = re.compile(r"ray::[\w.<>\[\]-]{1,200}\(.{0,200}?\) \(pid=(\d{1,9})(?:,
 _ASCEND = re.compile(r"\(PID:(\d{1,9}), Device:-?\d{1,5}, RankID:(\d{1,7})\) ERR\d")
 
 _NOTED = re.compile(
-    r"^(?:In|At|On|While|When|For|Note|\[|\()[^\n]{0,300}?(?:, |\(|\[|\bon |\bat |\bin )(?:global )?rank[ =:]{1,2}(\d{1,7})[)\].]{0,2}$"
+    r"^(?:In|At|On|While|When|For|Note|\[|\()[^\n]{0,300}?(?:, |\(|\[|\bon |\bat |\bin )"
+    r"(?:global )?rank[ =:]{1,2}(\d{1,7})[)\].]{0,2}$"
 )
 _CARRIED = re.compile(r"\(most recent call last\): \(RANK (\d{1,7})\)$")
 
