@@ -85,6 +85,8 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
         for signal, why in one.signals:
             if len(into.signals) < 16:
                 into.support(signal, why)
+        if _names_the_device(into, one):
+            into.ranks = one.ranks
         if (into.cls == one.cls or not into.ranks) and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
             into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
@@ -138,6 +140,12 @@ def _authority(one: Candidate) -> int:
     return 1
 
 
+def _names_the_device(known: Candidate, other: Candidate) -> bool:
+    """Whether both ends of a link raise its error, and the driver names the device whose link it is."""
+    link = known.cls == other.cls == "gpu-nvlink-error" and known.hosts == other.hosts
+    return link and other.rule == "device-fault" and len(other.ranks) == 1 and known.rule in _OF_RANKS
+
+
 def _same_failure(known: Candidate, other: Candidate) -> bool:
     """Whether two candidates speak of one failure: the same ranks, or a host's loss and what its ranks show of it."""
     if (
@@ -152,6 +160,8 @@ def _same_failure(known: Candidate, other: Candidate) -> bool:
     if known.rule == "device-fault" and len(known.ranks) == 1 and other.common and known.cls == other.cls:
         # its neighbours feel a broken link, too; the driver names the device
         return known.ranks[0] in other.scope_ranks and known.hosts == other.hosts
+    if _names_the_device(known, other):
+        return True
     if known.common or other.common:
         return known.common and other.common and known.cls == other.cls
     if known.ranks and set(other.ranks) == set(known.ranks):

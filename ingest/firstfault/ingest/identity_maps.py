@@ -176,6 +176,10 @@ class RankMaps:
         counted = [s for s in self._hosts.guessed if self._counts_ranks(s)]
         if len({self._rank[s] for s in counted}) > 1:
             self._hosts.forget(counted)
+            for name in {self._hosts.guessed[s] for s in counted}:
+                if not self._seen.names.lines[name]:  # no line calls a host so
+                    self._evidence.rank_host.drop(name)
+                    self._evidence.placed.drop(name)
         own = [s for s in self._whole.family if s in self._hosts.guessed]
         one_each = len({self._hosts.guessed[s] for s in own}) == self.layout.world
         if (self.layout.local_world or 0) > 1 and one_each:

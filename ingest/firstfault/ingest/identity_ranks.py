@@ -33,6 +33,13 @@ class Votes:
         if value is not None:
             self._votes[key][value] += TRUST.get(how, 3)
 
+    def drop(self, value: int | str) -> None:
+        """Forget a value wherever it was claimed."""
+        for key in list(self._votes):
+            self._votes[key].pop(value, None)
+            if not self._votes[key]:
+                del self._votes[key]
+
     def best(self, key: Hashable) -> int | str | None:
         votes = self._votes.get(key)
         return min(votes, key=lambda value: (-votes[value], str(value).zfill(12))) if votes else None
