@@ -122,3 +122,52 @@ def test_of_two_exceptions_at_once_neither_is_told() -> None:
     job.rank(3).error("python-exception", at=9, exception="ValueError")
     job.launcher("b").kill(2, at=9.5).exit(3, 1, at=9.9)
     assert job.accused() is None
+
+
+def killed_unit(job: Job, host: str) -> None:
+    """A service manager kills all processes of a session of a host."""
+    job.kernel(host).signal(
+        "oom-kill", "host-oom-kernel", "host-oom-kill", "initiating", 8.5, text="session-7.scope: killed 9 process(es)"
+    )
+
+
+def test_who_kills_a_whole_session_killed_all_ranks_of_its_host() -> None:
+    """
+    a   r0 r1 wait
+    b   r2 r3 say nothing more; the service manager of b killed a session
+    """
+    job = running(a=2, b=2)
+    waiting_for(job, 2, 3)
+    killed_unit(job, "b")
+    assert job.accused() == ("host-oom-kill", (2, 3), ("b",))
+
+
+def test_a_killed_session_of_a_host_whose_ranks_still_wait_killed_none_of_them() -> None:
+    job = running(a=2, b=2)
+    waiting_for(job, 2)
+    killed_unit(job, "b")
+    found = job.accused()
+    assert found is None or found[1] != (2, 3)
+
+
+def both_ends(job: Job) -> None:
+    """Rank 3 raises the error of a broken link; the driver of its host names the device of another rank."""
+    waiting_for(job, 2, 3)
+    job.rank(3).signal("cuda-error", "cuda-nvlink", "gpu-nvlink-error", "initiating", 8.6)
+
+
+def test_of_both_ends_of_a_link_the_driver_names_the_one() -> None:
+    job = running(a=2, b=2)
+    both_ends(job)
+    job.kernel("b").signal("node-fault", "xid-74", "gpu-nvlink-error", "initiating", 8.5, xid=74, bus_id=job.bus(2))
+    found = job.accused()
+    assert found is not None
+    assert found[1:] == ((2,), ("b",))
+
+
+def test_a_link_error_without_a_word_of_the_driver_is_of_the_rank_that_raised_it() -> None:
+    job = running(a=2, b=2)
+    both_ends(job)
+    found = job.accused()
+    assert found is not None
+    assert found[1] == (3,)
