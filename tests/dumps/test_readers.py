@@ -254,6 +254,26 @@ def test_ages_of_events_count_back_from_the_date_above() -> None:
     assert [(one.pod, one.alias) for one in rows.identities] == [("w-1", "node-33")]
 
 
+def test_custom_columns_that_tell_how_each_pod_ended() -> None:
+    text = """
+        POD            IP           NODE   EXIT  REASON     FINISHED
+        dlrm-worker-1  10.60.2.112  wk-20     1  Error      2025-05-14T07:22:04Z
+        dlrm-worker-2  10.60.2.113  wk-21   137  Error      2025-05-14T07:21:41Z
+        dlrm-worker-3  10.60.2.114  wk-21   137  OOMKilled  2025-05-14T07:22:06Z
+        """
+    rows = read("status.txt", text, "kubectl-table")
+    assert [(one.event, one.host, one.captures["exitcode"]) for one in rows.signals] == [
+        ("exit", "dlrm-worker-1", "1"),
+        ("exit", "dlrm-worker-2", "137"),
+        ("oom-kill", "dlrm-worker-3", "137"),
+    ]
+    assert [(one.pod, one.alias, one.address) for one in rows.identities][1] == (
+        "dlrm-worker-2",
+        "wk-21",
+        "10.60.2.113",
+    )
+
+
 def test_pods_and_nodes() -> None:
     text = """\
         NAME   READY   STATUS      RESTARTS   AGE   IP          NODE      NOMINATED NODE   READINESS GATES

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firstfault.catalog.model import Event
 from firstfault.ingest.dumps.json_places import line_of, parse
-from firstfault.ingest.dumps.kube_reasons import event_signal
+from firstfault.ingest.dumps.kube_reasons import event_signal, exit_signal
 from firstfault.ingest.dumps.linear import compiled
 from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import any_stamp, head_lines, lines_of
@@ -112,22 +111,7 @@ def _ended(ended: dict[str, Any], pod: str, container: str) -> Iterator[DumpSign
     reason, code = _text(ended, "reason"), ended.get("exitCode")
     stamp = any_stamp(_text(ended, "finishedAt"))
     line = line_of(ended, "exitCode") if "exitCode" in ended else line_of(ended)
-    yield _exit(line, reason, code if isinstance(code, int) else None, pod, container, stamp)
-
-
-def _exit(line: int, reason: str, code: int | None, pod: str, container: str, stamp: Any) -> DumpSignal:
-    event, cls = Event.EXIT, None
-    if reason == "OOMKilled":
-        event, cls = Event.OOM_KILL, "host-oom-kill"
-    elif code == 0:
-        event = Event.COMPLETION
-    captures = {"pod": pod, "container": container, "reason": reason, "exitcode": "" if code is None else str(code)}
-    return DumpSignal(
-        line, event, f"container {container} of pod {pod} ended: {reason or 'no reason'}, exit code {code}",
-        fact="kube-exit",
-        cls=cls, role="initiating" if cls else "ambiguous", host=pod or None,
-        captures={key: value for key, value in captures.items() if value},
-    ).at(stamp)  # fmt: skip
+    yield exit_signal(line, reason, code if isinstance(code, int) else None, pod, container, stamp)
 
 
 class KubeDescribe:
@@ -202,7 +186,7 @@ def _described(block: Sequence[tuple[int, str]], signals: list[DumpSignal], iden
         elif key == "Exit Code" and value.lstrip("-").isdigit() and len(value) < 12:
             code = (number, int(value))
         elif key == "Finished" and state == "Terminated" and code is not None:
-            signals.append(_exit(code[0], reason, code[1], name, container, any_stamp(value)))
+            signals.append(exit_signal(code[0], reason, code[1], name, container, any_stamp(value)))
             state, code = "", None
     if name and node:
         identities.append(DumpIdentity(block[0][0], "pods", host=name, pod=name, alias=node, address=ip or None))

@@ -99,3 +99,19 @@ def event_signal(
         cls=meaning.cls, role=meaning.role, weak=meaning.weak, host=host or None,
         captures={key: value for key, value in captures.items() if value},
     ).at(stamp)  # fmt: skip
+
+
+def exit_signal(line: int, reason: str, code: int | None, pod: str, container: str, stamp: Stamp | None) -> DumpSignal:
+    """How a container of a pod ended, as its status says."""
+    event, cls = Event.EXIT, None
+    if reason == "OOMKilled":
+        event, cls = Event.OOM_KILL, "host-oom-kill"
+    elif code == 0:
+        event = Event.COMPLETION
+    captures = {"pod": pod, "container": container, "reason": reason, "exitcode": "" if code is None else str(code)}
+    return DumpSignal(
+        line, event, f"container {container} of pod {pod} ended: {reason or 'no reason'}, exit code {code}",
+        fact="kube-exit",
+        cls=cls, role="initiating" if cls else "ambiguous", host=pod or None,
+        captures={key: value for key, value in captures.items() if value},
+    ).at(stamp)  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from firstfault.catalog.model import Event
-from firstfault.ingest.dumps.kube_reasons import event_signal
+from firstfault.ingest.dumps.kube_reasons import event_signal, exit_signal
 from firstfault.ingest.dumps.linear import compiled
 from firstfault.ingest.dumps.rows import DumpContext, DumpIdentity, DumpRows, DumpSignal
 from firstfault.ingest.dumps.text import (
@@ -29,6 +29,9 @@ EVENT_COLUMNS = {"REASON", "OBJECT", "MESSAGE"}
 POD_COLUMNS = {"READY", "STATUS", "RESTARTS"}
 NODE_COLUMNS = {"STATUS", "ROLES", "VERSION"}
 
+END_COLUMNS = ("EXIT", "EXITCODE", "EXIT_CODE", "EXIT-CODE", "CODE")
+"""What people call the exit code in custom columns."""
+
 
 class KubeTables:
     """Reader of kubectl's tables."""
@@ -48,6 +51,8 @@ class KubeTables:
                 _event(number, row, now, signals, identities)
             elif what == "pods":
                 _pod(number, row, now, signals, identities)
+            elif what == "ends":
+                _end(number, row, signals, identities)
             else:
                 _node(number, row, now, signals, identities)
         return DumpRows(tuple(signals), tuple(identities))
@@ -59,6 +64,8 @@ def _kind_of(line: str) -> str | None:
         return "events"
     if words >= POD_COLUMNS and "NAME" in words:
         return "pods"
+    if words & set(END_COLUMNS) and "REASON" in words and words & {"NAME", "POD"}:
+        return "ends"
     if words >= NODE_COLUMNS and "NAME" in words:
         return "nodes"
     return None
@@ -139,6 +146,23 @@ def _pod(
     signal = event_signal(line, status, "pod", name, f"status {status}, {count or 0} restarts", stamp, count)
     if signal is not None:
         signals.append(signal)
+
+
+def _end(line: int, row: dict[str, str], signals: list[DumpSignal], identities: list[DumpIdentity]) -> None:
+    """A row of custom columns that tell how each pod ended."""
+    name, node = row.get("POD") or row.get("NAME", ""), row.get("NODE", "")
+    ip = row.get("IP", "")
+    if not name:
+        return
+    if node not in ("", "<none>"):
+        address = ip if ip not in ("", "<none>") else None
+        identities.append(DumpIdentity(line, "pods", host=name, pod=name, alias=node, address=address))
+    code = next((row[column] for column in END_COLUMNS if row.get(column)), "")
+    if code.isdigit() and len(code) < 4:
+        stamp = iso_stamp(row.get("FINISHED") or row.get("FINISHEDAT") or row.get("ENDED") or "")
+        signals.append(
+            exit_signal(line, row.get("REASON", "").strip(), int(code), name, row.get("CONTAINER", ""), stamp)
+        )
 
 
 def _node(
