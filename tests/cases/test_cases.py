@@ -24,14 +24,10 @@ MISSED = {
     "cpu-steal-slow-dataloader-rank-7": "timings in words of its own",
     "desync-report-lagging-rank-in-merged-log": "a desync report among the lines of other ranks",
     "lab4-sentencepiece-missing-img-old": "two trees of one folder, without a line that tells them apart",
-    "pod-exit-137-not-oomkilled": "a status of pods as free text",
-    "c10d-rendezvous-fourth-node-prolog-hung": "the node that never came, by the list of nodes alone",
     "desync-report-ranks-three-and-six-lagging": "a desync report among the lines of other ranks",
     "gke-jax-snapshot-still-running": "a run that still goes on",
-    "jax-coordinator-port-taken-by-old-run": "a host that only a name inside a message tells",
     "mmseg-quota-at-epoch-save": "that the file was a checkpoint",
     "mpijob-orted-libs-missing-one-worker": "the pod whose daemon did not start, by the one that is missing",
-    "wds-shard-upload-cut-short": "the rank of a loader's error in a log that all share",
 }
 
 
