@@ -16,6 +16,8 @@ from firstfault.ingest.format_model import LineFormat
 from firstfault.ingest.format_regex import for_polars
 from firstfault.ingest.format_text import clean
 
+PLAIN = "json-logger"
+"""The format of programs that log JSON themselves; those of collectors have objects about the place."""
 _NESTED = (
     r'"(?:node_name|node|Node|NodeName|instance_id|NodeClaim|involvedObject)": ?["\{].*": ?\{'
     r'|": ?\{.*"(?:NodeName|nodeName|node_name)": ?"'
@@ -53,7 +55,7 @@ def extract(one: LineFormat, texts: pl.Series) -> pl.DataFrame:
     if "message" in one.keys:
         rest = _message(_first(texts, one.keys["message"]))
         inner = texts.str.contains(r'": ?\{').fill_null(value=False)
-        if inner.any():
+        if one.id == PLAIN and inner.any():
             inner &= texts.str.contains(_NESTED).fill_null(value=False)
             whole = pl.select(pl.when(inner).then(pl.concat_str(rest, texts, separator=" ")).otherwise(rest))
             rest = whole.to_series() if inner.any() else rest
