@@ -54,15 +54,21 @@ def extract(one: LineFormat, texts: pl.Series) -> pl.DataFrame:
     columns = {name: _first(texts, paths) for name, paths in one.keys.items() if name != "message"}
     if "message" in one.keys:
         rest = _message(_first(texts, one.keys["message"]))
-        inner = texts.str.contains(r'": ?\{').fill_null(value=False)
-        if one.id == PLAIN and inner.any():
-            inner &= texts.str.contains(_NESTED).fill_null(value=False)
-            whole = pl.select(pl.when(inner).then(pl.concat_str(rest, texts, separator=" ")).otherwise(rest))
-            rest = whole.to_series() if inner.any() else rest
+        rest = _with_event(rest, texts) if one.id == PLAIN else rest
     else:
         known = next(iter(columns.values()))
         rest = pl.select(pl.when(known.is_not_null()).then(texts)).to_series()
     return pl.DataFrame([values.alias(name) for name, values in {**columns, "rest": rest}.items()])
+
+
+def _with_event(rest: pl.Series, texts: pl.Series) -> pl.Series:
+    """The messages, with the whole object behind those beside which an object tells of an event of a node."""
+    inner = texts.str.contains(r'": ?\{').fill_null(value=False)
+    if inner.any():
+        inner &= texts.str.contains(_NESTED).fill_null(value=False)
+    if not inner.any():
+        return rest
+    return pl.select(pl.when(inner).then(pl.concat_str(rest, texts, separator=" ")).otherwise(rest)).to_series()
 
 
 def _first(texts: pl.Series, paths: tuple[str, ...]) -> pl.Series:
