@@ -122,8 +122,6 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
         ranks = view.names.ranks_of_host(host, view.attempt) if host else ()
         if host and len(ranks) == len(view.states):
             ranks = ranks if cls == "pod-evicted" else ()
-        if host in lost and {one.captures.get("reason") for one in signals} == {"TaintManagerEviction"}:
-            continue  # pods are evicted because their node is not ready: that is where it began
         sure = [one for one in signals if one.role is Role.INITIATING]
         first = (sure or signals)[0]
         candidate = Candidate(
