@@ -46,6 +46,16 @@ class CompiledPattern:
     specificity: int
 
 
+class _Exact(dict[int, ExactPattern]):
+    """Exact patterns by number, compiled when they are first asked for."""
+
+    def __init__(self, patterns: tuple[CompiledPattern, ...]) -> None:
+        self._patterns = patterns
+
+    def __missing__(self, number: int) -> ExactPattern:
+        return self.setdefault(number, ExactPattern(self._patterns[number].regex))
+
+
 class Matcher:
     """All patterns of a catalog. Make one with `Matcher.load`."""
 
@@ -53,8 +63,9 @@ class Matcher:
         self.patterns = patterns
         self._search = search
         self._lines = LineSearch(search)
-        self._exact: list[ExactPattern | None] = [None] * len(patterns)
-        self._answers = Answers(self.exact, len(patterns))
+        # a bound method would tie a knot that only the collector of cycles can undo, and megabytes hang on it
+        self._exact = _Exact(patterns)
+        self._answers = Answers(self._exact.__getitem__, len(patterns))
         order = sorted(range(len(patterns)), key=lambda number: _precedence(patterns[number]))
         self._rank = [0] * len(patterns)
         for place, number in enumerate(order):
@@ -104,10 +115,7 @@ class Matcher:
 
     def exact(self, pattern: int) -> ExactPattern:
         """The exact pattern, which also answers for many messages at once."""
-        exact = self._exact[pattern]
-        if exact is None:
-            exact = self._exact[pattern] = ExactPattern(self.patterns[pattern].regex)
-        return exact
+        return self._exact[pattern]
 
     def matches(self, message: str) -> list[tuple[int, dict[str, str]]]:
         """All patterns found in one message, the best first, with their captures."""
