@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from firstfault.ingest.identify import Identity
+from firstfault.ingest.identity_commands import host_list
 from firstfault.ingest.identity_sentences import ranks_here
 
 
@@ -100,3 +101,9 @@ def test_lines_that_begin_with_the_host_name_the_writer_where_each_file_names_an
 
     assert hosts("t1v-w-0", "t1v-w-1") == ["t1v-w-0", "t1v-w-1"]
     assert "t1v-w-0" not in hosts("t1v-w-0", "t1v-w-0")
+
+
+def test_a_list_of_nodes_that_a_column_cut_off_names_nobody() -> None:
+    """sacct's NodeList is fifteen characters wide unless it is told otherwise."""
+    assert host_list("gn[118-119,122+") == ()
+    assert host_list("gn[118-119,122]") == ("gn118", "gn119", "gn122")

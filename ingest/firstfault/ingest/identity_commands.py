@@ -134,8 +134,10 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def host_list(text: str) -> tuple[str, ...]:
-    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'."""
+    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'. None of one that a column cut off with a '+'."""
     hosts: list[str] = []
+    if text.rstrip().endswith("+"):
+        return ()
     for piece in re.findall(r"[^,\s\[\]]+(?:\[[^\]]*\][^,\s\[\]]*)*", text[:65536]):
         hosts.extend(_unfold(piece))
         if len(hosts) > RANGE_LIMIT:
