@@ -17,6 +17,7 @@ from firstfault.report.document import document
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
 ACCUSED = {
+    "ra-object-store-blip-third-attempt": "agents that started their ranks anew a different number of times",
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
 }
 MISSED = {
@@ -26,8 +27,28 @@ MISSED = {
     "lab4-sentencepiece-missing-img-old": "two trees of one folder, without a line that tells them apart",
     "desync-report-ranks-three-and-six-lagging": "a desync report among the lines of other ranks",
     "gke-jax-snapshot-still-running": "a run that still goes on",
-    "mmseg-quota-at-epoch-save": "that the file was a checkpoint",
     "mpijob-orted-libs-missing-one-worker": "the pod whose daemon did not start, by the one that is missing",
+    "mmseg-quota-at-epoch-save": "that the file was a checkpoint",
+    "sdc-replay-check-names-one-device": "a program's own check of recomputed results",
+    "gptneox-allreduce-doubles-then-scancel": "the ranks of a device in a table without ranks, in another time zone",
+    "hvd-head-size-differs-labelmap": "the host of a rank in a sentence of its own",
+    "lamda-128-stopfile-seen-by-one": "local ranks in brackets of their own, joined with a line of global ones",
+    "vllm-compose-worker5-gone": "a worker's process id from a listing, and a kernel log in another zone",
+    "yolov5-ddp-launch-failure-xid79": "a fault of another device, hours before, explains away the right one",
+    "bloomz-offload-return-code-minus-nine": "the host of a job on one machine that only its kernel log names",
+    "gn-301-304-slower-since-iteration-700": "power readings and iteration times together",
+    "resnet-hvd-eight-long-saves": "horovodrun's marks in front of a completion line",
+    "s2s-wiki-member-four-of-eight": "the node that did not come, by the members that did",
+    "four-hosts-pip-freeze-differs": "versions of packages as files list them",
+    "jobset-pod-ephemeral-storage-over-limit": "a pod of a job set by its events",
+    "megatron-rerun-mismatch-sixteen": "a result that does not come out again, beside NaN",
+    "mixtral-expert-parallel-cublas-not-initialised": "ranks by process ids of a listing",
+    "one-of-four-nodes-older-driver-pmix": "all ranks of a node of which one prints the error",
+    "ray-train-failed-once-then-succeeded-max-failures": "Ray Train's good end after a restart",
+    "rdzv-host-store-process-gone-512s": "that the process that ran out of memory was the store",
+    "subnet-manager-names-the-port": "a port that only the subnet manager's log names",
+    "tar-shard-crc-rank19-lightning": "the host of a rank in its file's name",
+    "trn1-nc-hbm-uncorrectable-ray": "the rank of a Neuron device under Ray",
 }
 
 

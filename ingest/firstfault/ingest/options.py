@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-PER_PROCESS = 256 << 20
+PER_PROCESS = 320 << 20
 """Bytes that a process is reckoned to need."""
 
 LEAST_MEMORY = 2 * PER_PROCESS
