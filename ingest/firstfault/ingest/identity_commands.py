@@ -134,7 +134,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def host_list(text: str) -> tuple[str, ...]:
-    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'. None of one that a column cut off with a '+'."""
+    """The hosts of a folded list as Slurm prints it: 'sg-[14-15],gpu3'. A list that a column cut off names none."""
     hosts: list[str] = []
     if text.rstrip().endswith("+"):
         return ()
