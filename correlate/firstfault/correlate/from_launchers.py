@@ -184,7 +184,7 @@ def lost_outside_store(view: View) -> Iterator[Candidate]:
         yield candidate
 
 
-_SERVICE = re.compile(r"(?:-(?:service|svc|client|headless|server))+$")
+_SERVICE = re.compile(r"(?:-(?:service|svc|client|headless|server)){1,3}$")
 _POD = re.compile(r"\b[Pp]od/([a-z0-9][a-z0-9.-]{0,200})")
 _ENDED = frozenset({"k8s-deleted", "k8s-evicted", "k8s-preempted", "k8s-probe-failed", "k8s-emptydir-limit"})
 _REPLICA = re.compile(r"(?:-\d{1,4}|-[a-z0-9]{8,10}-[a-z0-9]{5})$")

@@ -11,7 +11,8 @@ import re
 from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal
-from firstfault.correlate.states import ORDERLY, RankState, is_own_error
+from firstfault.correlate.states import RankState, is_own_error
+from firstfault.correlate.survival import ORDERLY
 
 _JOB_WIDE = (
     "slurm-state",

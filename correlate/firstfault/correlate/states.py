@@ -15,7 +15,7 @@ from firstfault.correlate.exits import Exit
 from firstfault.correlate.load import Timeline
 from firstfault.correlate.model import DERIVED_EVENTS, PRIMARY_EVENTS, Extent, Progress, Signal, Source
 from firstfault.correlate.names import Names
-from firstfault.correlate.survival import Survival
+from firstfault.correlate.survival import ORDERLY, Survival
 from firstfault.correlate.times import Times
 
 _PLAIN_SOCKET = "mp-connection-lost"
@@ -177,10 +177,6 @@ def echo_lines_of(signals: tuple[Signal, ...] | list[Signal]) -> set[tuple[int, 
         if signal.captures.get("exception", "").endswith("RuntimeError") and behind & waits:
             lines.add((signal.source.id, signal.line))
     return lines
-
-
-ORDERLY = "complete-rank-orderly"
-"""Facts of an orderly end, which a process that raised an exception comes to as well."""
 
 
 def build_states(

@@ -15,6 +15,8 @@ from firstfault.correlate.model import Progress, Signal
 from firstfault.correlate.times import Times
 
 _SECOND = 1_000_000_000
+ORDERLY = "complete-rank-orderly"
+"""Facts of an orderly end, which a process that raised an exception comes to as well."""
 _STEPS = 3
 """A dead rank lets the others finish the steps that are under way, not three more."""
 
@@ -47,7 +49,7 @@ class Survival:
         for signal in timeline.signals:
             if signal.attempt != attempt or signal.rank is None:
                 continue
-            if signal.event is Event.COMPLETION:
+            if signal.event is Event.COMPLETION and not (signal.fact or "").startswith(ORDERLY):
                 key = (signal.source.id, signal.rank)
                 self._done[key] = max(self._done.get(key, 0), signal.line)
             elif signal.event is Event.COLL_TIMEOUT and signal.own_stamp and "elapsed_ms" in signal.captures:
