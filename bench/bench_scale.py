@@ -20,7 +20,7 @@ from pathlib import Path
 from time import process_time
 
 ROOT = Path(__file__).resolve().parents[1]
-for portion in ("ingest", "correlate", "report", "tests/correlate"):
+for portion in ("ingest", "correlate", "report", "."):
     sys.path.insert(0, str(ROOT / portion))
 
 PER_HOST = 8
@@ -30,7 +30,7 @@ SIZES = (1024, 4096, 16384)
 
 def build(ranks: int, database: Path) -> None:
     """Write the timeline of a job that hangs."""
-    from timeline_builder import Job
+    from tests.correlate.timeline_builder import Job
 
     hosts = [f"node-{number:05d}" for number in range(ranks // PER_HOST)]
     skew = {host: float((number * 37) % 601 - 300) for number, host in enumerate(hosts)}
