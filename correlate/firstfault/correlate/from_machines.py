@@ -120,10 +120,7 @@ def _from_victim(view: View, host: str | None, pid: int | None, signals: list[Si
     daemon = process in _DAEMONS
     if rank is None and process and not process.startswith(_WORKER_NAMES) and not daemon:
         return
-    ranks: tuple[int, ...] = (rank,) if rank is not None else ()
-    every = view.names.ranks_of_host(host, view.attempt) if host else ()
-    if not ranks and pid is None and every and set(lost) == set(every) and len(every) < len(view.states):
-        ranks, how = every, f"a whole unit of {host} was killed, and none of its ranks printed anything afterwards"
+    ranks = (rank,) if rank is not None else ()
     candidate = Candidate(
         rule="oom-kill",
         cls=signals[0].cls or "host-oom-kill",

@@ -132,7 +132,7 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             ranks=ranks,
             hosts=(host,) if host and (ranks or host in gone or (cls in _OF_ONE_HOST and not view.states)) else (),
             base=BASE["authored-action"]
-            if sure or _never_ran(view, ranks)
+            if sure
             else BASE["own-error-ambiguous"]
             - (1.3 if _after_echoes(view, signals) or _by_srun(view, signals) else 0.0)
             - (0.6 if not view.timeline.progress else 0.0),
@@ -149,13 +149,6 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             candidate.base -= 2.0
             candidate.against.append(f"rank {lived[0]} of it went on to wait like everybody else")
         yield candidate
-
-
-def _never_ran(view: View, ranks: tuple[int, ...]) -> bool:
-    """Whether ranks without a line are a pod that never came up, while all others of the job printed something."""
-    states = [view.states[rank] for rank in ranks if rank in view.states]
-    rest = [source for source in view.timeline.sources.values() if source.kind in ("node", "rank", "launcher", "job")]
-    return bool(states) and not any(state.logged for state in states) and len(rest) > 1
 
 
 def _place_notices(view: View, actions: dict[tuple[str, str | None], list[Signal]]) -> None:

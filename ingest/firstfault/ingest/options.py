@@ -42,7 +42,7 @@ class Bounds:
     """Decompressed bytes for each compressed byte, once more than 64 MB came out."""
     hole: int = 64 << 30
     """Bytes of a file that need not be there; a log that was cut while its writer went on has a hole before its end."""
-    chunk: int = 16 << 20
+    chunk: int = 8 << 20
     """Bytes that are worked on at once."""
     unit: int = 16 << 20
     """Bytes of small files that travel to a worker together."""
