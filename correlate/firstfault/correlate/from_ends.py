@@ -12,6 +12,7 @@ from firstfault.correlate.aborts import doubt_abort
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.from_ranks import earliest, spread
+from firstfault.correlate.last_words import named_by_last_words
 from firstfault.correlate.model import Moment, Signal
 from firstfault.correlate.states import RankState, is_echo, is_own_error
 
@@ -31,10 +32,8 @@ def reported_ends(view: View) -> Iterator[Candidate]:
         end = next((one for one in ends if one.first), ends[0])
         code = end.code or 0
         by_signal[(view.names.host_of(state.rank, view.attempt) or "", code)].append((state, end.signal, end.oom))
-    for (host, code), found in sorted(by_signal.items(), key=lambda item: item[0]):
-        candidate = _from_end(view, host, code, found)
-        if candidate:
-            yield candidate
+    ended = [_from_end(view, host, code, found) for (host, code), found in sorted(by_signal.items())]
+    yield from named_by_last_words(view, [one for one in ended if one is not None])
     yield from _unnamed_deaths(view)
 
 

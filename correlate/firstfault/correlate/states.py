@@ -7,6 +7,7 @@ rules are refusals 5 and 6 of the causal model: most wrong accusations come from
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from firstfault.correlate.names import Names
 from firstfault.correlate.survival import ORDERLY, Survival
 from firstfault.correlate.times import Times
 
+_NUMBERS = re.compile(r"\d+")
 _PLAIN_SOCKET = "mp-connection-lost"
 _FRAME_KINDS = frozenset({"launcher", "scheduler", "kernel", "kubelet", "events", "status", "gpu-state", "raylet"})
 
@@ -273,21 +275,32 @@ def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times:
     kills += [one for one in told if any(one.source is error.source for error in state.own)]
     others = [other for other in on_host if other is not state]
     # the launcher saw another child fail that had lost nobody: then this one was ended because of it
-    spoiled = state.killed and any(
-        not other.derived and any(one.code not in (None, 0, -6) and not one.killed for one in other.exits)
+    failed = [
+        other
         for other in others
-    )
+        if not other.derived and any(one.code not in (None, 0, -6) and not one.killed for one in other.exits)
+    ]
+    spoiled = state.killed and bool(failed)
+    # what the child raised that failed is what befell both
+    common = {_said(signal) for other in failed for signal in other.own}
     kept = []
     for signal in state.own:
         fallback = signal.entry is None or signal.entry in FALLBACK_ENTRIES
         plain = signal.event in (Event.EXCEPTION, Event.INIT_FAILURE, Event.IO_ERROR, Event.NUMERIC)
         if (reached and plain) or (fallback and plain and lived_on(state, signal)):
             state.survived.append(signal)
-        elif any(_after(kill, signal, times) for kill in kills) or (spoiled and fallback and plain):
+        elif any(_after(kill, signal, times) for kill in kills) or (
+            spoiled and fallback and plain and _said(signal) not in common
+        ):
             state.secondary.append(signal)
         else:
             kept.append(signal)
     state.own = kept
+
+
+def _said(signal: Signal) -> str:
+    """What an exception says, whichever rank, number or device it says it of."""
+    return _NUMBERS.sub("0", signal.text)
 
 
 def lived_on(state: RankState, error: Signal) -> bool:
