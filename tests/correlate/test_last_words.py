@@ -4,6 +4,8 @@ several ranks of which the launcher saw one end.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .test_ends import running
 from .timeline_builder import Job, Log
 
@@ -48,6 +50,7 @@ def _raises(log: Log, text: str, at: float | None) -> None:
     log.signal(
         "exception", "python-traceback", "python-exception", "ambiguous", at, text=text, exception=text.split(":")[0]
     )
+    log.lines[-1].format = "torch-rank-prefix"  # torch's hook, which nothing had caught it before
 
 
 def test_an_exception_of_all_ranks_of_a_host_is_all_of_theirs() -> None:
@@ -69,3 +72,13 @@ def test_another_exception_of_a_rank_that_is_ended_is_the_end_s_doing() -> None:
     for log in job.ranks(2, 3):
         log.lost("b", at=10)
     assert job.accused() == ("python-exception", (2,), ("b",))
+
+
+def test_where_only_a_link_broke_its_two_ends_are_asked_for(tmp_path: Path) -> None:
+    job = running(a=2, b=2)
+    job.rank(2).signal("peer-loss", "ib-wc-12", "ib-completion-error", "ambiguous", 9, peer="10.9.9.9", wc_status=12)
+    for log in job.ranks(2):
+        log.lost("b", at=9.5)
+    found = job.diagnose(tmp_path)
+    assert found.initiating is None
+    assert "(b and 10.9.9.9)" in (found.missing_fact or "")

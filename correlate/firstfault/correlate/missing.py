@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from firstfault.catalog.model import Role
 from firstfault.correlate.candidate import Candidate, View
+from firstfault.correlate.model import Signal
 from firstfault.correlate.ranking import STRUCTURAL, Ranked
 
 
@@ -40,10 +42,34 @@ def missing_fact(view: View, ranked: Ranked, failed: bool) -> str:
         return _between(view, *top)
     if len(top) == 1:
         return _confirm(view, top[0])
+    if link := _broken_link(view):
+        return link
     return (
         "what the ranks did when they stopped: flight-recorder dumps or py-spy stacks of all ranks, "
         "and the launcher's exit codes"
     )
+
+
+_OF_A_LINK = frozenset({"ib-completion-error", "nccl-socket-failure", "ib-link-failure"})
+_ENDS_OF_A_LINK = (
+    "port counters and the kernel log of both ends of the failing connection{}, "
+    "and whether the peer's process had ended before"
+)
+
+
+def _broke(signal: Signal) -> bool:
+    """Whether a line reports a failing link, and not only that a peer has closed its end."""
+    return signal.cls in _OF_A_LINK and signal.role is not Role.COLLATERAL and "peer" in signal.captures
+
+
+def _broken_link(view: View) -> str:
+    """The two ends of the connection that failed first in the log of a rank, where connections are all that failed."""
+    for state in sorted(view.states.values(), key=lambda one: one.rank):
+        told = next((one for one in state.derived if _broke(one)), None)
+        if told is not None and state.host:
+            peer = view.names.canonical(told.captures["peer"]) or told.captures["peer"]
+            return _ENDS_OF_A_LINK.format(f" ({state.host} and {peer})")
+    return ""
 
 
 def _between(view: View, one: Candidate, other: Candidate) -> str:
@@ -70,11 +96,8 @@ def _between(view: View, one: Candidate, other: Candidate) -> str:
 def _confirm(view: View, one: Candidate) -> str:
     if one.rule == "unauthored-signal":
         return "who sent the signal: the scheduler's record of the job (sacct, slurmctld or kubelet events)"
-    if one.rule == "peer-common-end" or one.cls in ("ib-completion-error", "nccl-socket-failure", "ib-link-failure"):
-        return (
-            "port counters and the kernel log of both ends of the failing connection, "
-            "and whether the peer's process had ended before"
-        )
+    if one.rule == "peer-common-end" or one.cls in _OF_A_LINK:
+        return _ENDS_OF_A_LINK.format("")
     if one.rule == "fabric":
         return (
             "whether the operation had started on every GPU: flight-recorder dumps or py-spy of all ranks, "
