@@ -17,7 +17,6 @@ from firstfault.report.document import document
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/case.toml"))
 ACCUSED = {
-    "ra-object-store-blip-third-attempt": "agents that started their ranks anew a different number of times",
     "vllm-ray-tp8-older-cards-on-second-node": "the folded lines of Ray hide two of four ranks, the node has two names",
 }
 MISSED = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from firstfault.correlate.diagnosis import Verdict
 
 from .timeline_builder import Job
@@ -121,3 +123,22 @@ def test_the_last_state_that_a_scheduler_lists_is_the_last_attempts(tmp_path: Pa
     found = job.diagnose(tmp_path)
     assert found.verdict is Verdict.NO_FAILURE
     assert [one.failure.cls for one in found.attempts] == ["preempted", None]
+
+
+@pytest.mark.parametrize("begin", [200, 2000], ids=["beside", "later"])
+def test_agents_that_count_differently_are_brought_together_by_time(begin: int) -> None:
+    """b's workers fail once more, before a's have started again: what b calls its third start is a's second, where it
+    ran at the same time.
+    """
+    job = Job(a=1, b=1)
+    fails(job, 0, 1, 0)
+    job.rank(1, 1).error("data-missing", at=100)
+    for rank, attempt in ((0, 1), (1, 2)):
+        log = job.rank(rank, attempt)
+        for step in (4, 5, 6):
+            log.step(step, (begin if rank else 200) + step)
+        log.done(at=(begin if rank else 200) + 7)
+    found = job.correlate()
+    last = found.attempts[-1].view.states
+    assert sorted(rank for rank, state in last.items() if state.extents) == ([0, 1] if begin == 200 else [1])
+    assert bool(found.attempts[-1].healthy) == (begin == 200)

@@ -59,3 +59,27 @@ def test_a_world_smaller_than_its_ranks_counts_nodes() -> None:
     names = Names(load(con))
     assert names.host_of(1) is None
     assert names.world != 2
+
+
+@pytest.mark.parametrize(("folder", "host"), [("n2-logs", None), ("n1-logs", "n1"), ("", "n1")])
+def test_a_second_folder_is_that_of_a_second_host(folder: str, host: str | None) -> None:
+    """The files of rank 1 lie beside those of the only host that anything names, or in a folder of their own."""
+    job = Job()
+    job.world = None
+    job.identities.append({"rank": 0, "host": "n1", "world_size": 2, "how": "start-line"})
+    job.log("n1-logs/rank0.log", "rank", "n1", 0).say("hello", at=1)
+    job.log(f"{folder}/rank1.log".lstrip("/"), "rank", None, 1).say("hello", at=1)
+    assert Names(load(job.connect())).host_of(1) == host
+
+
+@pytest.mark.parametrize(("told", "host"), [(10, None), (8, "n1")])
+def test_a_rank_that_others_tell_of_far_behind_the_last_runs_elsewhere(told: int, host: str | None) -> None:
+    """Eight ranks of one host tell of the failure of another one; the next number may still be its own."""
+    job = Job()
+    job.world = None
+    log = job.log("node0.log", "node", "n1")
+    for rank in range(8):
+        log.say("hello", at=1, rank=rank)
+    log.signal("exception", "disk-quota", "disk-full", "initiating", at=2, rank=told)
+    log.lines[-1].rank = None  # it is about that rank, which has not printed it
+    assert Names(load(job.connect())).host_of(told) == host

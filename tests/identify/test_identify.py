@@ -258,6 +258,21 @@ def test_the_agent_that_restarts_its_workers_begins_an_attempt() -> None:
     assert got.sources[0].attempt is None
 
 
+@pytest.mark.parametrize(
+    ("agents", "attempts"), [((9, 9), [0, 1, 1]), ((9, 8), [0, 0, 0])], ids=["one agent twice", "two agents"]
+)
+def test_an_agent_whose_workers_fail_a_second_time_had_started_them_again(
+    agents: tuple[int, int], attempts: list[int]
+) -> None:
+    """Its workers print no start line; agents of two hosts that share a log each report once."""
+    said = [
+        Said(0, line, f"failed (exitcode: 1) local_rank: 0 (pid: {line}) of binary: python", "exit", None, pid=agent)
+        for line, agent in zip((5, 9), agents, strict=True)
+    ]
+    frame = lines(*({"source_id": 0, "line": line} for line in (4, 7, 9)))
+    assert run(["torchrun.log"], said, frame).fill(frame)["attempt"].fill_null(0).to_list() == attempts
+
+
 def test_blocks_of_ranks_place_the_silent_ones() -> None:
     paths = [f"pods/ft-{name}_trainer.log" for name in ("master-0", "worker-0", "worker-1", "worker-2")]
     said = [

@@ -19,6 +19,8 @@ _MANY_STEPS = 10
 
 def doubt_abort(view: View, state: RankState, end: Signal) -> str:
     """Why a rank's abort without a word may be its watchdog's; empty where it can only be its own."""
+    if state.half_read:
+        return f"the error stream of rank {state.rank}, which says why, is not among the files"
     others = [one for one in view.states.values() if one is not state]
     if any(_aborted(one) and not (one.derived or one.own or one.secondary) for one in others):
         return "another rank was aborted, too, and said no more"

@@ -137,6 +137,14 @@ class View:
         """States of ranks of which lines were read."""
         return [state for state in self.states.values() if state.logged]
 
+    def unread(self) -> tuple[int, ...]:
+        """Ranks of which nothing was read, or not their error stream, as far as the others' numbers and the size of the
+        job tell of them.
+        """
+        known = {state.rank for state in self.logged() if not state.half_read}
+        world = max(self.names.world or 0, max(self.states, default=-1) + 1)
+        return tuple(rank for rank in range(world) if rank not in known)
+
     def failing(self) -> list[RankState]:
         """States of ranks that show any failure or were ended with one."""
         return [

@@ -32,6 +32,7 @@ from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage
 from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
 from firstfault.correlate.from_waits import absent_by_counters, named_absent, nobody_died, nobody_missing, unlogged
+from firstfault.correlate.generations import numbered_alike
 from firstfault.correlate.health import last_generation, outlives, proof
 from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weigh
 from firstfault.correlate.load import Timeline, load
@@ -105,7 +106,10 @@ def correlate(con: duckdb.DuckDBPyConnection, healthy: Healthy | None = None) ->
     familiar = familiar_signals(con) if healthy and healthy.completed else None
     read = load(con)
     times = Times(read)
-    timeline = in_their_attempts(read, times)
+    alike = numbered_alike(read, times)
+    if alike is not read:
+        times = Times(alike)
+    timeline = in_their_attempts(alike, times)
     names = Names(timeline)
     exits = read_exits(timeline.signals, names)
     signals = owned(timeline.signals, names, exits)

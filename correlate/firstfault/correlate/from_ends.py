@@ -175,7 +175,7 @@ def _from_end(view: View, host: str, code: int, found: list[tuple[RankState, Sig
             return None
         ranks = tuple(sorted(state.rank for state in quiet))
         cls, entry, rule, base = "python-exception", None, "exit-code", BASE["own-error-ambiguous"]
-        if not any(state.logged for state in quiet) and _ends_of_echoes(view, code):
+        if not any(state.logged for state in quiet) and (_ends_of_echoes(view, code) or len(quiet) > 1):
             base = BASE["bare-abort"]  # whoever only lost a peer ends with that code, too
     if echoes and number in (9, 11, 7, 4, 8) and len(echoes) == len(found):
         base -= 1.2

@@ -139,6 +139,8 @@ def lost_stores(view: View) -> Iterator[Candidate]:
     """
     others = _hosts_of_ranks(view)
     for server, hosts in _losers(view, launchers_only=True):
+        if any(state.derived and state.host == server for state in view.states.values()):
+            continue  # a rank there waited for somebody, and gave up
         if server not in hosts and others - {server} <= set(hosts):
             signals = [one for _, listed in sorted(hosts.items()) for one in listed]
             reason = f"the launchers of all {len(hosts)} other hosts lost it, and no rank had failed"

@@ -208,6 +208,8 @@ def signalled_launchers(view: View, window: Window) -> Iterator[Candidate]:
         if source.host and source.kind in ("launcher", "node")
     }
     lived = {state.host for state in view.states.values() if state.derived or state.exits or state.completed}
+    # a launcher that reports nothing of ranks that failed was gone before them
+    lived -= {state.host for state in view.states.values() if state.derived} - {one.host for one in view.exits}
     every_host = all(state.host is not None for state in view.states.values())
     for host, signals in sorted(told.items()):
         alone = len(told) == 1 and bool(spared) and spared <= speaking and spared <= lived and every_host

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
-from firstfault.correlate.model import Moment, Signal, parse_ranks
+from firstfault.correlate.model import Moment, Signal, parse_ranks, rank_ranges
 from firstfault.correlate.states import RankState
 
 REACH = frozenset(
@@ -166,6 +166,8 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     elif ambiguous and several and (first.cls or "") in REACH:
         candidate.base -= 1.2 if witnessed else 0.6
         candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
+    if candidate.rule == "own-error-ambiguous":
+        _doubt_unread(view, candidate)
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
     for state, signal in found:
@@ -173,6 +175,19 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
     return spread(view, _without_a_device(view, candidate))
+
+
+def _doubt_unread(view: View, candidate: Candidate) -> None:
+    """An error that also follows from a failure elsewhere may follow from that of a rank whose log is not here; all the
+    more where every rank that was read raises it.
+    """
+    unread = [rank for rank in view.unread() if rank not in candidate.ranks]
+    if not unread:
+        return
+    read = {state.rank for state in view.logged() if not state.half_read}
+    candidate.base -= 1.4 if len(candidate.ranks) > 1 and read <= set(candidate.ranks) else 0.8
+    candidate.against.append(f"it may follow from another failure, and the log of rank {unread[0]} is not here")
+    candidate.missing = f"the log of rank {rank_ranges(unread)}, with its error stream"
 
 
 def _without_a_device(view: View, candidate: Candidate) -> Candidate:

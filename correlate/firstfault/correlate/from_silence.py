@@ -46,7 +46,8 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     ranks = tuple(sorted(state.rank for state in chosen))
     left_early = best == 3
     candidate = absentees(view, "mute", ranks, BASE["mute"] + (0.4 if left_early else 0.2 if best == 2 else 0.0))
-    unread = _unread(view)
+    unread = view.unread()
+    # who lost a connection lost it to somebody that ended, and a rank that merely stands still closes nothing
     resets = not any(state.timeouts for state in echoing)
     if unread and (best == 1 or (best == 2 and (resets or _host_unread(view, unread)))):
         candidate.base -= 1.4
@@ -79,17 +80,6 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
-
-
-def _unread(view: View) -> tuple[int, ...]:
-    """Ranks of which nothing was read, as far as the others' numbers and the size of the job tell of them.
-
-    Who lost a connection lost it to somebody that ended: a rank that merely stands still closes nothing, so that the
-    one that ended may be among these.
-    """
-    known = {state.rank for state in view.logged() if not state.half_read}
-    world = max(view.names.world or 0, max(view.states, default=-1) + 1)
-    return tuple(rank for rank in range(world) if rank not in known)
 
 
 def _host_unread(view: View, unread: tuple[int, ...]) -> bool:

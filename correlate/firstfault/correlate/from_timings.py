@@ -12,7 +12,7 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
-from firstfault.correlate.model import Signal, parse_ranks
+from firstfault.correlate.model import Signal, parse_ranks, rank_ranges
 from firstfault.correlate.timings import RATIO, Slow, stragglers
 from firstfault.correlate.window import Window
 
@@ -36,7 +36,7 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
             continue
         worst = max(slow, key=lambda one: (one.own_s, -one.rank))
         where = f"rank {worst.rank}" if len(ranks) == 1 else f"the ranks of {host}"
-        yield Candidate(
+        candidate = Candidate(
             rule="straggler",
             cls="straggler",
             entry=None,
@@ -49,7 +49,19 @@ def measured_stragglers(con: duckdb.DuckDBPyConnection, view: View) -> Iterator[
             # also a run that ends well has failed its owner where a rank takes twice the time while the others wait
             outweighs_completion=all(one.waits_shown and one.own_s >= _TWICE * one.others_s for one in slow),
         )
+        _somebody_ended(view, candidate)
+        yield candidate
         return
+
+
+def _somebody_ended(view: View, candidate: Candidate) -> None:
+    """Who is slow closes no connection: where ranks lost one, somebody ended, and may be one whose log is not here."""
+    lost = any(signal.event is Event.PEER_LOSS for state in view.states.values() for signal in state.derived)
+    unread = view.unread()
+    if lost and unread:
+        candidate.base -= 1.8
+        candidate.against.append("ranks lost a connection, so somebody ended, which slowness does not explain")
+        candidate.missing = f"the log of rank {rank_ranges(unread)}, with its error stream"
 
 
 def megatron_reports(view: View) -> Iterator[Candidate]:

@@ -119,7 +119,38 @@ def named_absent(view: View) -> Iterator[Candidate]:
         candidate = absentees(view, "named-absent", ranks, BASE["named-absent"])
         candidate.entry = signals[0].entry
         candidate.signals = [(signal, "names who did not come") for signal in signals[:4]] + candidate.signals
+        _doubt_root(view, candidate)
         yield candidate
+
+
+_ID_OF_ROOT = "data-main-process-slow"
+"""Whoever waits for NCCL's identifier names the group's first rank, whoever it is that this one waits for itself
+(ProcessGroupNCCL.cpp, broadcastUniqueNCCLID).
+"""
+
+
+def _doubt_root(view: View, candidate: Candidate) -> None:
+    """A root that published no identifier may have waited for a rank itself: where it says that it lost or awaited
+    somebody, or where it says nothing and the log of some rank is not here.
+    """
+    if candidate.entry != _ID_OF_ROOT:
+        return
+    roots = [view.states[rank] for rank in candidate.ranks]
+    if any(state.phases for state in roots):
+        return
+    known = view.names.world is not None
+    unread = view.unread()
+    if any(state.derived for state in roots):
+        candidate.against.append(f"rank {roots[0].rank} lost or awaited somebody itself")
+    elif unread or not known:
+        said = f"the log of rank {numbers(unread)} is not here" if unread else "nothing says how many ranks there were"
+        candidate.against.append(f"rank {roots[0].rank} may have waited for another rank itself, and {said}")
+    else:
+        return
+    candidate.base -= 2.0
+    candidate.missing = (
+        f"the log of rank {numbers(unread)}" if unread else "the logs of all hosts of the job"
+    ) + f", and the stack (py-spy) of rank {roots[0].rank} at that time"
 
 
 def nobody_missing(view: View) -> Iterator[Candidate]:

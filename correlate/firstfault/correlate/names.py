@@ -42,6 +42,21 @@ def _counts_nodes(one: Identity, furthest: int) -> bool:
     )
 
 
+def _of_another_tree(timeline: Timeline) -> set[int]:
+    """Ranks all of whose own files lie in folders of the top that hold no file of a known host, where others do: a
+    second folder of the same shape is that of a second host.
+    """
+    trees: dict[int, set[str]] = defaultdict(set)
+    named: set[str] = set()
+    for source in timeline.sources.values():
+        top, slash, _ = source.path.partition("/")
+        if source.rank is not None:
+            trees[source.rank].add(top if slash else "")
+            if source.host and slash:
+                named.add(top)
+    return {rank for rank, tops in trees.items() if named and "" not in tops and not tops & named}
+
+
 class Names:
     """Look-ups between ranks, hosts, processes, devices and addresses of one job."""
 
@@ -106,7 +121,7 @@ class Names:
         apart = any(one.how == "coordinator" for one in timeline.identities)  # it tells the host of one rank alone
         only = None if apart else self._only_host()
         if only:
-            for rank in self.ranks:
+            for rank in self.ranks - _of_another_tree(timeline) - self._beyond(timeline):
                 self._rank_host.setdefault((rank, -1), only)
         self._number_by_position()
         self._place_missing()
@@ -124,6 +139,15 @@ class Names:
                 self._bus_ranks[(where, bus_key(one.bus_id))].add(one.rank)
             if one.gpu is not None:
                 self._gpu_ranks[(where, one.gpu)].add(one.rank)
+
+    def _beyond(self, timeline: Timeline) -> set[int]:
+        """Ranks behind all that have a line of their own, where others tell of one with a gap before it: they run on a
+        host that nothing names.
+        """
+        own = {extent.rank for extent in timeline.extents}
+        first = max(own, default=-1) + 1
+        told = max((one.rank for one in timeline.signals if one.rank is not None), default=-1)
+        return {rank for rank in self.ranks if rank >= first} if own and told > first else set()
 
     def _take_names(self, one: Identity) -> None:
         if not one.host:

@@ -15,6 +15,10 @@ from firstfault.catalog.model import Event
 from firstfault.ingest.identity_statements import PAIRS, TABLES, Spoken, Statement
 
 RESTART_TEXT = "will restart worker group"
+REPORT_TEXT = "failed (exitcode: "
+"""What torch's agent prints once for each start of its workers that failed (torch/distributed/elastic/multiprocessing/
+api.py); that it starts them again is below its default level.
+"""
 RESTART_GAP_NS = 60 * 1_000_000_000
 IDLE = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.NOISE, Event.CLOCK, Event.PHASE, None})
 
@@ -38,6 +42,7 @@ class _Cursor:
     attempt: int = 0
     counted: bool = False
     agents: dict[Hashable, int] = field(default_factory=lambda: defaultdict(int))
+    reports: dict[Hashable, list[int]] = field(default_factory=lambda: defaultdict(list))
     starts: dict[Hashable, tuple[int, Spoken, Statement]] = field(default_factory=dict)
     busy_line: int = 0
 
@@ -76,6 +81,12 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         cursor.agents[agent] += 1
         if cursor.agents[agent] > cursor.attempt:
             yield Boundary(row.source_id, row.line + 1, cursor.agents[agent], None, row.stamp_ns, row.stamp_kind)
+    if not numbered and row.event == Event.EXIT and (row.text or "").startswith(REPORT_TEXT):
+        lines = cursor.reports[row.host, row.pid]
+        if lines and lines[-1] != row.line and len(lines) > cursor.attempt:
+            yield Boundary(row.source_id, lines[-1] + 1, len(lines), None, row.stamp_ns, row.stamp_kind)
+        if not lines or lines[-1] != row.line:
+            lines.append(row.line)
     for one in here:
         starts = (one.own and one.how == "start-line") or one.fact in TABLES
         if not starts or one.comm is not None or row.event not in (Event.IDENTITY, Event.START):
@@ -91,6 +102,7 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         elif _again(before[1], before[2], row, one, cursor.busy_line):
             count = before[0] + 1
             cursor.starts[key] = (count, row, one)
+            count = max(count, *map(len, cursor.reports.values())) if cursor.reports else count
             if count > cursor.attempt and not numbered:
                 yield Boundary(row.source_id, row.line, count, one.host, row.stamp_ns, row.stamp_kind)
 
