@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FEW = 32 * 1024
 """Bytes below which it is not worth while."""
 
-_BLOCK = 64 * 1024
+_BLOCK = 128 * 1024
 _LONGEST = 4096
 _COUNT_BITS = 16
 _MOST = 1 << 20
@@ -37,15 +37,14 @@ SEED = secrets.randbits(63)
 
 
 def masked(data: NDArray[np.uint8], room: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The bytes with every digit as 0, in that room, which is as large at the least."""
-    above, digits = np.empty(_BLOCK, dtype=np.uint8), np.empty(_BLOCK, dtype=np.bool_)
+    """The bytes moved so that 0 stands for every digit, in that room, which is as large at the least."""
+    other = np.empty(_BLOCK, dtype=np.bool_)
     for start in range(0, len(data), _BLOCK):
         block = data[start : start + _BLOCK]
-        size = len(block)
-        np.subtract(block, 48, out=above[:size])
-        np.less(above[:size], 10, out=digits[:size])
-        np.multiply(above[:size], digits[:size], out=above[:size])
-        np.subtract(block, above[:size], out=room[start : start + size])
+        moved, mine = room[start : start + len(block)], other[: len(block)]
+        np.subtract(block, 48, out=moved)
+        np.greater_equal(moved, 10, out=mine)
+        np.multiply(moved, mine.view(np.uint8), out=moved)
     return room[: len(data)]
 
 

@@ -12,43 +12,31 @@ import re2  # type: ignore[import-untyped]
 
 from firstfault.catalog.captures import base_name
 from firstfault.catalog.columns import for_polars, loose
-from firstfault.catalog.regex import PatternError, parse, takes_digits_alike
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
 
-_MANY = 300
+MANY = 300
 """Messages from which on the column engine is faster: it keeps only a few patterns compiled."""
 
 
 class ExactPattern:
     """One compiled pattern. Raises ValueError with the engine's words where it does not compile."""
 
-    __slots__ = ("_even", "_groups", "_loose", "_regex", "_regexp", "_set")
+    __slots__ = ("_groups", "_loose", "_regex", "_regexp", "_set")
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
         self._loose: Any = None
         self._set: Any = None
-        self._even: bool | None = None
         try:
             self._regexp = _compiled(regex)
         except re2.error as error:
             raise ValueError(_words(error)) from error
         groups = sorted((index, name) for name, index in self._regexp.groupindex.items())
         self._groups = tuple((index, name, base_name(name) or name) for index, name in groups)
-
-    @property
-    def even(self) -> bool:
-        """Whether it takes all digits alike, so that its answer does not depend on which they are."""
-        if self._even is None:
-            try:
-                self._even = takes_digits_alike(parse(self._regex)[0])
-            except PatternError:
-                self._even = False
-        return self._even
 
     def search(self, message: str) -> dict[str, str] | None:
         """The captures by name, of alternatives the one that took part; None where the message does not hold it."""
@@ -64,25 +52,30 @@ class ExactPattern:
 
     def holds(self, messages: pl.Series) -> NDArray[np.bool_]:
         """Which of the messages hold the pattern."""
-        import numpy as np
         import polars as pl
 
-        if len(messages) >= _MANY:
+        if len(messages) >= MANY:
             try:
                 found: NDArray[np.bool_] = messages.str.contains(for_polars(self._regex)).to_numpy()
                 return found
             except pl.exceptions.ComputeError:  # too large for that engine
                 pass
-        holds = self._holder()
-        return np.array([bool(holds(message.encode())) for message in messages], dtype=np.bool_)
+        return self.held(messages.cast(pl.Binary).to_list())
 
-    def _holder(self) -> Callable[[bytes], list[int]]:
+    def held(self, messages: list[bytes]) -> NDArray[np.bool_]:
+        """The same for a few encoded messages."""
+        import numpy as np
+
+        holds = self._holder()
+        return np.array([holds(message) is not None for message in messages], dtype=np.bool_)
+
+    def _holder(self) -> Callable[[bytes], list[int] | None]:
         """What says whether a message holds the pattern without a look for its captures, twice as fast."""
         if self._set is None:
-            self._set = re2.Set.SearchSet(_options())
+            self._set = re2.Set.SearchSet(quiet_options())
             self._set.Add(self._regex)
             self._set.Compile()
-        match: Callable[[bytes], list[int]] = self._set.Match
+        match: Callable[[bytes], list[int] | None] = self._set.Match
         return match
 
     def may_hold(self, texts: pl.Series) -> NDArray[np.bool_]:
@@ -90,7 +83,7 @@ class ExactPattern:
         import numpy as np
         import polars as pl
 
-        if len(texts) < _MANY:
+        if len(texts) < MANY:
             try:
                 self._loose = self._loose or _compiled(loose(self._regex))
             except re2.error:  # what is left without anchors is too large
@@ -108,7 +101,7 @@ class ExactPattern:
 
         if not self._groups:
             return [{} for _ in range(len(messages))]
-        if len(messages) >= _MANY:
+        if len(messages) >= MANY:
             try:
                 table = messages.str.extract_groups(for_polars(self._regex)).struct.unnest()
             except pl.exceptions.ComputeError:
@@ -127,10 +120,11 @@ class ExactPattern:
 
 
 def _compiled(regex: str) -> Any:
-    return re2.compile(regex, _options())
+    return re2.compile(regex, quiet_options())
 
 
-def _options() -> Any:
+def quiet_options() -> Any:
+    """Options of the engine with which it writes no errors of its own."""
     options = re2.Options()
     options.log_errors = False
     return options

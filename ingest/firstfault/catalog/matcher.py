@@ -13,15 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from firstfault.catalog import cache, context, escapes, ordinary, regex, texts, textsearch, triggers
+from firstfault.catalog import cache, context, escapes, ordinary, regex, texts, textsearch, together, triggers
 from firstfault.catalog.alike import LineSearch
 from firstfault.catalog.answers import Answers
 from firstfault.catalog.exact import ExactPattern
 from firstfault.catalog.loader import Catalog
 from firstfault.catalog.model import FALLBACK_ENTRIES, Event, Role
 from firstfault.catalog.textsearch import TextSearch
+from firstfault.catalog.together import Together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,13 +60,17 @@ class _Exact(dict[int, ExactPattern]):
 class Matcher:
     """All patterns of a catalog. Make one with `Matcher.load`."""
 
-    def __init__(self, patterns: tuple[CompiledPattern, ...], search: TextSearch) -> None:
-        self.patterns = patterns
+    def __init__(self, bare: list[_Bare], derived: _Derived, search: TextSearch) -> None:
+        self.patterns = patterns = tuple(
+            CompiledPattern(number, *pattern, specificity)
+            for number, (pattern, specificity) in enumerate(zip(bare, derived["specificity"], strict=True))
+        )
         self._search = search
         self._lines = LineSearch(search)
         # a bound method would tie a knot that only the collector of cycles can undo, and megabytes hang on it
         self._exact = _Exact(patterns)
-        self._answers = Answers(self._exact.__getitem__, len(patterns))
+        groups = Together([pattern.regex for pattern in patterns], derived["group"])
+        self._answers = Answers(self._exact.__getitem__, derived["even"], groups)
         order = sorted(range(len(patterns)), key=lambda number: _precedence(patterns[number]))
         self._rank = [0] * len(patterns)
         for place, number in enumerate(order):
@@ -82,13 +87,17 @@ class Matcher:
             (length,) = struct.unpack_from("<I", kept)
             search = TextSearch.load(kept[4 + length :])
             if search is not None:
-                return cls(_numbered(bare, json.loads(kept[4 : 4 + length])), search)
-        derived = [triggers.derive(pattern[3]) for pattern in bare]
-        search = TextSearch.of(derived)
-        specificities = [trigger.specificity for trigger in derived]
-        meta = json.dumps(specificities).encode()
+                return cls(bare, json.loads(kept[4 : 4 + length]), search)
+        found = [triggers.derive(pattern[3]) for pattern in bare]
+        search = TextSearch.of(found)
+        derived = _Derived(
+            specificity=[trigger.specificity for trigger in found],
+            even=[trigger.even for trigger in found],
+            group=together.groups(found),
+        )
+        meta = json.dumps(derived).encode()
         cache.write(root, "matcher", key, struct.pack("<I", len(meta)) + meta + search.dump())
-        return cls(_numbered(bare, specificities), search)
+        return cls(bare, derived, search)
 
     @property
     def pieces(self) -> tuple[triggers.Piece, ...]:
@@ -136,6 +145,14 @@ class Matcher:
 _Bare = tuple[str, str, str, str, Event, str | None, Role | None, bool, bool]
 
 
+class _Derived(TypedDict):
+    """What is kept of the triggers of the patterns, by number."""
+
+    specificity: list[int]
+    even: list[bool]
+    group: list[int]
+
+
 def _patterns(catalog: Catalog) -> list[_Bare]:
     """Every pattern of a catalog in the order that numbers it."""
     bare: list[_Bare] = []
@@ -147,13 +164,6 @@ def _patterns(catalog: Catalog) -> list[_Bare]:
     for fact in catalog.facts.values():
         bare.append(("fact", fact.id, "", fact.regex, fact.event, None, None, False, False))
     return bare
-
-
-def _numbered(bare: list[_Bare], specificities: list[int]) -> tuple[CompiledPattern, ...]:
-    return tuple(
-        CompiledPattern(number, *pattern, specificity)
-        for number, (pattern, specificity) in enumerate(zip(bare, specificities, strict=True))
-    )
 
 
 def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, int]:
@@ -170,7 +180,7 @@ def _precedence(pattern: CompiledPattern) -> tuple[bool, bool, bool, int, str, i
 def _code() -> bytes:
     """What stands for the code that makes triggers, as it is when it is loaded."""
     digest = hashlib.sha256(version("hyperscan").encode())
-    for module in (context, escapes, ordinary, regex, texts, triggers, textsearch):
+    for module in (context, escapes, ordinary, regex, texts, together, triggers, textsearch):
         try:
             digest.update(Path(str(module.__file__)).read_bytes())
         except OSError:  # running from an archive

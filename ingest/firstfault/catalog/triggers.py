@@ -13,7 +13,17 @@ from functools import lru_cache
 from firstfault.catalog.context import beside, united
 from firstfault.catalog.escapes import ESCAPES, written
 from firstfault.catalog.ordinary import often, often_beside
-from firstfault.catalog.regex import Atom, Boundary, Choice, Node, PatternError, Repeat, Sequence, parse
+from firstfault.catalog.regex import (
+    Atom,
+    Boundary,
+    Choice,
+    Node,
+    PatternError,
+    Repeat,
+    Sequence,
+    parse,
+    takes_digits_alike,
+)
 from firstfault.catalog.texts import SHORTEST, Text, Texts, candidates, flat
 
 LONG = 8
@@ -55,13 +65,15 @@ class Piece:
 class Trigger:
     """The pieces of a pattern, how many fixed characters a match has at the least, the names of its captures.
 
-    `texts` are the whole texts that the pieces are cut out of, with whether in either case.
+    `texts` are the whole texts that the pieces are cut out of, with whether in either case. `even` says whether the
+    pattern takes all digits alike, so that it does not matter which they are.
     """
 
     pieces: tuple[Piece, ...]
     texts: tuple[tuple[bytes, bool], ...]
     specificity: int
     captures: tuple[str, ...]
+    even: bool
 
 
 @lru_cache(maxsize=8192)
@@ -71,7 +83,7 @@ def derive(pattern: str) -> Trigger:
     chosen = [_chosen(option) for option in _options(node)]
     pieces = dict.fromkeys(piece for _, some in chosen for piece in some)
     texts = dict.fromkeys((one.text, one.folded) for some, _ in chosen for one in some)
-    return Trigger(tuple(pieces), tuple(texts), _fixed(node), captures)
+    return Trigger(tuple(pieces), tuple(texts), _fixed(node), captures, takes_digits_alike(node))
 
 
 def _options(node: Node) -> tuple[Node, ...]:
