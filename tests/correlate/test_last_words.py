@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from firstfault.correlate.diagnosis import Verdict
+
 from .test_ends import running
 from .timeline_builder import Job, Log
 
@@ -80,5 +82,5 @@ def test_where_only_a_link_broke_its_two_ends_are_asked_for(tmp_path: Path) -> N
     for log in job.ranks(2):
         log.lost("b", at=9.5)
     found = job.diagnose(tmp_path)
-    assert found.initiating is None
+    assert found.verdict is Verdict.UNDETERMINED
     assert "(b and 10.9.9.9)" in (found.missing_fact or "")
