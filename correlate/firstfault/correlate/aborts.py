@@ -43,6 +43,8 @@ def doubt_abort(view: View, state: RankState, end: Signal) -> str:
         unread = next((one for one in others if not one.logged and _ended_itself(one)), None)
         if unread is not None:
             return f"rank {unread.rank} ended by itself, too, and left no log"
+        if any(not one.logged for one in others):
+            return f"rank {state.rank} left no log, nor did others that may have ended before it"
     lost = any(signal.event is Event.PEER_LOSS for one in others for signal in one.derived)
     if not state.logged and not lost:
         return f"rank {state.rank} left no log: its watchdog may have aborted it"

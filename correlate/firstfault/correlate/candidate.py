@@ -48,6 +48,7 @@ BASE = {
     "own-abort": 3.0,
     "own-error": 2.8,
     "mute": 2.8,
+    "last-member": 2.8,
     "device-fault-unjoined": 2.4,
     "between": 2.8,
     "lost-store": 2.4,

@@ -8,12 +8,13 @@ blocked inside the launch of an operation has not bumped its counter either (Pro
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from firstfault.catalog.model import Event
 from firstfault.correlate.model import Signal, parse_ranks
 from firstfault.correlate.names import Names
+from firstfault.correlate.operations import Call, call_of, odd_ranks, usual_call
 from firstfault.correlate.states import RankState
 
 WORLD = "world"
@@ -39,7 +40,7 @@ class Collective:
     group: Group
     seq: int | None
     waiters: dict[int, Signal] = field(default_factory=dict)
-    ops: dict[int, str] = field(default_factory=dict)
+    calls: dict[int, Call] = field(default_factory=dict)
     absent: dict[int, Signal] = field(default_factory=dict)
     passed: dict[int, Signal] = field(default_factory=dict)
     odd: dict[int, Signal] = field(default_factory=dict)
@@ -47,8 +48,7 @@ class Collective:
     @property
     def label(self) -> str:
         """Name for people: 'ALLREDUCE #413 of world'."""
-        op = Counter(self.ops.values()).most_common(1)
-        name = op[0][0].split(" ", 1)[0] if op else "collective"
+        name = usual_call(self.calls).op if self.calls else "collective"
         return f"{name}{f' #{self.seq}' if self.seq is not None else ''} of {self.group.key}"
 
 
@@ -113,8 +113,8 @@ def read_collectives(
             first = one.waiters.get(rank)
             if first is None or _detail(signal) > _detail(first):
                 one.waiters[rank] = signal
-            if op := operation(signal):
-                one.ops.setdefault(rank, op)
+            if call := call_of(signal):
+                one.calls.setdefault(rank, call)
     for one in found.values():
         _settle(one)
     return groups, [found[key] for key in sorted(found, key=lambda k: (k[0], -1 if k[1] is None else k[1]))]
@@ -154,16 +154,6 @@ _PAIRWISE = frozenset({"SEND", "RECV", "COALESCED"})
 """Operations of two ranks, as ProcessGroupNCCL prints them (OpType, c10d/Work.cpp): the ends of one differ."""
 
 
-def operation(signal: Signal) -> str:
-    """What a rank called: operation and sizes, as one comparable text; empty where the line does not say it."""
-    captures = signal.captures
-    op = captures.get("op", "")
-    if not op:
-        return ""
-    sizes = [captures[name] for name in ("numel_in", "shape", "dtype") if captures.get(name)]
-    return " ".join([op, *sizes])
-
-
 def _settle(one: Collective) -> None:
     """Who is absent, who has passed, who called something else, by the counters and the operations of the group."""
     if one.seq is not None:
@@ -174,16 +164,11 @@ def _settle(one: Collective) -> None:
                 one.passed[rank] = signal
             elif enqueued < one.seq:
                 one.absent[rank] = signal
-    votes = Counter(one.ops.values())
     # without a sequence number the waits of different operations lie together: nothing to compare; and where one sends
     # another receives, of as much as that pair exchanges
-    pairwise = all(op.split(" ")[0] in _PAIRWISE for op in votes)
-    if one.seq is not None and len(votes) > 1 and len(one.ops) >= 3 and not pairwise:
-        (top, most), *others = votes.most_common()
-        if most > sum(count for _, count in others):
-            one.odd = {
-                rank: one.waiters[rank] for rank, op in sorted(one.ops.items()) if op != top and rank in one.waiters
-            }
+    pairwise = all(call.op in _PAIRWISE for call in one.calls.values())
+    if one.seq is not None and len(one.calls) >= 3 and not pairwise:
+        one.odd = {rank: one.waiters[rank] for rank in odd_ranks(one.calls) if rank in one.waiters}
 
 
 def _members(signals: list[Signal], names: Names) -> dict[str, tuple[frozenset[int], str]]:

@@ -31,7 +31,14 @@ from firstfault.correlate.from_silence import mute_ranks
 from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage
 from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
-from firstfault.correlate.from_waits import absent_by_counters, named_absent, nobody_died, nobody_missing, unlogged
+from firstfault.correlate.from_waits import (
+    absent_by_counters,
+    last_member,
+    named_absent,
+    nobody_died,
+    nobody_missing,
+    unlogged,
+)
 from firstfault.correlate.generations import numbered_alike
 from firstfault.correlate.health import last_generation, outlives, proof
 from firstfault.correlate.healthy import Healthy, attach, familiar_signals, weigh
@@ -157,6 +164,7 @@ def _attempt(
         stacks_elsewhere,
         behind_in_ras,
         mute_ranks,
+        last_member,
         stuck_in_completed,
         nobody_missing,
         nobody_died,

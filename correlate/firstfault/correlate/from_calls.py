@@ -10,6 +10,7 @@ from firstfault.catalog.model import Event, Role
 from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.from_waits import absentees, numbers
 from firstfault.correlate.model import Signal
+from firstfault.correlate.operations import usual_call
 
 _FINGERPRINT = re.compile(
     r"Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=\d{1,20}(?:, ?)?)?"
@@ -26,12 +27,12 @@ def odd_operations(view: View) -> Iterator[Candidate]:
         ranks = tuple(sorted(one.odd))
         candidate = absentees(view, "odd-operation", ranks, BASE["odd-operation"], "collective-desync")
         candidate.entry = None
-        usual = Counter(one.ops.values()).most_common(1)[0][0]
+        usual = usual_call(one.calls)
         candidate.signals = [
-            (signal, f"rank {rank} called {one.ops[rank]}, the others {usual}")
+            (signal, f"rank {rank} called {one.calls[rank]}, the others {usual}")
             for rank, signal in sorted(one.odd.items())[:4]
         ]
-        candidate.for_.append(f"in {one.label} rank {numbers(ranks)} called {one.ops[ranks[0]]}, the others {usual}")
+        candidate.for_.append(f"in {one.label} rank {numbers(ranks)} called {one.calls[ranks[0]]}, the others {usual}")
         if _one_a_host(view, ranks):
             candidate.base -= 2.4
             candidate.against.append("they are one rank of each host: a group of their own, as programs make them")

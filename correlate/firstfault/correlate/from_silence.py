@@ -24,7 +24,8 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     echoing = [
         state for state in view.states.values() if state.derived or (state.secondary and not _ended(state, told))
     ]
-    mute = [state for state in view.logged() if state.silent]
+    waiting = {rank for one in view.collectives for rank in one.waiters}
+    mute = [state for state in view.logged() if state.silent and state.rank not in waiting]
     if not echoing or not mute:
         return
     by_host: dict[str | None, list[RankState]] = {}

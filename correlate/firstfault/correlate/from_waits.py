@@ -92,6 +92,26 @@ def absent_by_counters(view: View) -> Iterator[Candidate]:
         yield candidate
 
 
+def last_member(view: View) -> Iterator[Candidate]:
+    """The one member of a group that nobody saw in the operation which all its other members wait in, where it lived
+    long enough to be told of their time-out: it says nothing of a wait of its own.
+    """
+    for one in view.collectives:
+        rest = one.group.members - set(one.waiters) - set(one.passed)
+        if one.seq is None or one.odd or len(one.waiters) < 3 or len(rest) != 1:
+            continue
+        state = view.states.get(next(iter(rest)))
+        if state is None or state.own or state.secondary or not state.extents or state.half_read:
+            continue
+        told = [signal for signal in state.derived if signal.event is Event.DUMP_SIGNAL]
+        if not told or len(told) != len(state.derived):
+            continue
+        candidate = absentees(view, "last-member", (state.rank,), BASE["last-member"])
+        candidate.signals.insert(0, (told[0], f"rank {state.rank} was told of the time-out, and tells of no wait"))
+        candidate.for_.append(f"all {len(one.waiters)} other members wait in {one.label}")
+        yield candidate
+
+
 def numbers(ranks: tuple[int, ...]) -> str:
     """Numbers for people, the first eight of them."""
     return ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")

@@ -21,6 +21,7 @@ STRUCTURAL = frozenset(
     {
         "absent",
         "mute",
+        "last-member",
         "stuck-in-completed",
         "named-absent",
         "behind",
@@ -87,7 +88,9 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
                 into.support(signal, why)
         if _names_the_device(into, one):
             into.ranks = one.ranks
-        if (into.cls == one.cls or not into.ranks) and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
+        # who only is silent, or left no log, joins nobody whom somebody names
+        widens = one.rule not in STRUCTURAL and (into.cls == one.cls or not into.ranks)
+        if widens and into.hosts == one.hosts and set(into.ranks) < set(one.ranks):
             into.ranks = one.ranks
         into.for_.extend(reason for reason in one.for_ if reason not in into.for_)
         if one.rule not in STRUCTURAL:

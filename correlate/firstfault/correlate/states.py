@@ -21,6 +21,7 @@ from firstfault.correlate.times import Times
 
 _NUMBERS = re.compile(r"\d+")
 _PLAIN_SOCKET = "mp-connection-lost"
+_RECORDER = "flight-recorder"
 _FRAME_KINDS = frozenset({"launcher", "scheduler", "kernel", "kubelet", "events", "status", "gpu-state", "raylet"})
 
 
@@ -67,8 +68,9 @@ class RankState:
 
     @property
     def silent(self) -> bool:
-        """Whether lines were read but no failure of any kind is among them."""
-        return self.logged and not self.half_read and not (self.own or self.secondary or self.derived)
+        """Whether lines were read but no failure of any kind is among them; what a recorder dumped is no log."""
+        printed = self.shared_log is not None or any(one.source.kind != _RECORDER for one in self.extents)
+        return printed and not self.half_read and not (self.own or self.secondary or self.derived)
 
     @property
     def last_step(self) -> int | None:

@@ -109,7 +109,7 @@ def collective_rows(view: View) -> list[tuple[object, ...]]:
                     one.seq,
                     rank,
                     state,
-                    one.ops.get(rank),
+                    str(one.calls[rank]) if rank in one.calls else None,
                     enqueued,
                     completed,
                     signal.source.id if signal else None,

@@ -47,6 +47,7 @@ _TITLES: dict[str, dict[str, str]] = {
     "behind": _ABSENT,
     "elsewhere": _ABSENT,
     "named-absent": _ABSENT,
+    "last-member": _ABSENT,
     "mute": {"collective-rank-absent": "A rank fell silent while the others waited for it"},
     "silent-host": {"host-down": "A host fell silent with all its ranks while the others waited for them"},
     "odd-operation": {"collective-desync": "Ranks called different collectives, or the same with different sizes"},
