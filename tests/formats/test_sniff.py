@@ -50,6 +50,14 @@ def test_numbers_are_no_labels(formats: Formats, lines: list[str]) -> None:
     assert "srun-label" not in formats.sniff(lines).trusted
 
 
+def test_a_prefix_with_rank_and_local_rank_is_no_name_of_a_host(formats: Formats) -> None:
+    lines = [f"[trainer-{rank}-{rank % 2}] [rank{rank}]: step {step}" for step in range(6) for rank in range(4)]
+    peeled = first(formats, lines, 3)
+    assert (peeled["rank"], peeled["local_rank"], peeled["host"], peeled["message"]) == (3, 1, None, "step 0")
+    lines = [f"[node-{node}-{device}] step {step}" for step in range(6) for node in (1, 2) for device in (0, 1)]
+    assert "torch-tee-custom" not in formats.sniff(lines).trusted
+
+
 def test_hosts_of_pdsh(formats: Formats) -> None:
     lines = [f"node-{host:02d}: step {step}" for step in range(6) for host in (7, 8)]
     assert first(formats, lines)["host"] == "node-07"

@@ -82,6 +82,14 @@ def test_a_file_whose_name_holds_a_host_is_about_it(kit: Any) -> None:
     assert speaking(kit, paths, [[], [], []]).sources[2].host == "ip-10-0-3-87"
 
 
+def test_an_address_above_all_files_is_where_they_were_brought_together(kit: Any) -> None:
+    paths = ["10.0.3.7/rank0.log", "10.0.3.7/rank1.log", "10.0.3.7/dmesg-cn07.txt"]
+    rows = kit.lines(*({"source_id": n, "line": 1, "host": "cn07" if n == 2 else None} for n in range(3)))
+    assert [one.host for one in kit.run(paths, [], rows).sources.values()] == ["cn07"] * 3
+    alone = kit.run(paths[:2], [])
+    assert {one.host for one in alone.sources.values()} == {"10.0.3.7"}
+
+
 def test_processes_of_jax_are_numbered_like_their_files(kit: Any) -> None:
     def ranks(head: bytes) -> list[int | None]:
         sources = [SourceSeen(n, f"slice-job-0-{n}.log", head) for n in range(2)]

@@ -37,6 +37,8 @@ _DIGITS = str.maketrans("123456789", "000000000")
 _WRAPPED = r"\[pod/[^\] ]{1,300}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] "
 _LABELS = frozenset({"pdsh", "docker-bare", "compose", "stern"})
 """Prefixes that are a name alone, so that a mark with a name and a number is one of them, too."""
+_BOTH = "torch-tee-custom"
+_RANK_AND_LOCAL = r"\[[A-Za-z_]\w*-(\d{1,7})-(\d{1,4})\]"
 _MARK = (
     r"(?:[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T _])?\d\d:\d\d:\d\d[\d.,Z:+-]*[\])]?[ |:,-]{0,3})?"
     r"(?:[\[(]?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)[\])]?[ |:-]{0,4})?"
@@ -63,7 +65,9 @@ def sniff(formats: Sequence[LineFormat], sample: Iterable[str], path: str = "") 
             why.append(f"{one.id}: {len(labels)} of {len(lines)} lines begin with it")
             if one.id == "srun-label":
                 shown = labels
-    if mark := _mark(formats, lines, trusted):
+    if _BOTH in trusted and not _ranks_have_one_place(lines):
+        trusted.remove(_BOTH)
+    if _BOTH not in trusted and (mark := _mark(formats, lines, trusted)):
         trusted = (trusted - _LABELS if "host" in mark.sniff else trusted) | {mark.id}
         why.append(f"{mark.id}: lines begin with it")
     highest, proof = _rank_prefix(lines)
@@ -139,6 +143,12 @@ class _Sample(list[str]):
             if seen > _FEW:
                 return "\n".join(self[:at])
         return None
+
+
+def _ranks_have_one_place(lines: Sequence[str]) -> bool:
+    """Whether `[trainer-9-1]` can be rank and local rank: each rank has one local rank, none above it."""
+    found = {match.groups() for line in lines if (match := for_line(_RANK_AND_LOCAL).match(line))}
+    return len({rank for rank, _ in found}) == len(found) and all(int(local) <= int(rank) for rank, local in found)
 
 
 def _unlabelled(line: str) -> bool:

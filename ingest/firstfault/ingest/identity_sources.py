@@ -280,6 +280,8 @@ class SourceHosts:
                 return known, True
         for candidate in seen.claims[s].hosts:
             if is_address(candidate):
+                if candidate in self._common and seen.names.known():
+                    continue  # where the logs were brought together
                 return seen.names.short(candidate), False
             brothers = (place_of(seen.sources[s].path, candidate), candidate) in self._siblings
             if brothers or (seen.is_node_log(s) and host_like(candidate)):
