@@ -142,3 +142,13 @@ def test_agents_that_count_differently_are_brought_together_by_time(begin: int) 
     last = found.attempts[-1].view.states
     assert sorted(rank for rank, state in last.items() if state.extents) == ([0, 1] if begin == 200 else [1])
     assert bool(found.attempts[-1].healthy) == (begin == 200)
+
+
+def test_an_attempt_of_which_only_its_good_end_is_told() -> None:
+    """The ranks of the second start print nothing that names them; the driver says that the job succeeded."""
+    job = Job(a=1, b=1)
+    fails(job, 0, 1, 0)
+    log = job.log("driver.log", "job", None)
+    log.attempt = 1
+    log.signal("completion", at=50, fact="complete-scheduler-ray")
+    assert [bool(one.healthy) for one in job.correlate().attempts] == [False, True]

@@ -72,6 +72,17 @@ def test_a_second_folder_is_that_of_a_second_host(folder: str, host: str | None)
     assert Names(load(job.connect())).host_of(1) == host
 
 
+def test_a_second_run_folder_of_agents_is_that_of_a_second_host() -> None:
+    """torchrun makes one folder for each agent; only rank 1, of one of them, is placed."""
+    job = Job()
+    job.world = None
+    job.identities.append({"rank": 1, "host": "n1", "world_size": 3, "how": "launcher-table"})
+    for rank, folder in enumerate(("none_a", "none_b", "none_b")):
+        job.log(f"runs/{folder}/attempt_0/{rank}/stderr.log", "rank", None, rank).say("hello", at=1)
+    names = Names(load(job.connect()))
+    assert [names.host_of(rank) for rank in range(3)] == [None, "n1", "n1"]
+
+
 @pytest.mark.parametrize(("told", "host"), [(10, None), (8, "n1")])
 def test_a_rank_that_others_tell_of_far_behind_the_last_runs_elsewhere(told: int, host: str | None) -> None:
     """Eight ranks of one host tell of the failure of another one; the next number may still be its own."""

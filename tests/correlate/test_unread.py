@@ -141,3 +141,76 @@ def test_slowness_ends_no_connection(missing: tuple[int, ...], expected: tuple[i
         if log.rank == 2:
             log.lost("a", at=31)
     assert accused(job) == expected
+
+
+@pytest.mark.parametrize(("error", "expected"), [(None, (2, 3)), (9, None)])
+def test_who_is_missing_after_the_others_had_failed(error: float | None, expected: tuple[int, ...] | None) -> None:
+    """r0 and r1 name those that did not come to a last barrier; had they failed before, these may have left."""
+    job = Job(a=1, b=1, c=1, d=1)
+    for log in job.ranks(2, 3):
+        log.steps(8)
+        if error is not None:
+            log.signal("exception", "tpu-core-halted", "accelerator-fault", "ambiguous", at=error)
+        log.signal("absent", "jax-barrier-absent", "collective-rank-absent", "collateral", at=310, ranks="2,3")
+    assert accused(job) == expected
+
+
+@pytest.mark.parametrize(("missing", "expected"), [((), ("b",)), ((6, 7), None)])
+def test_a_port_that_came_back_while_the_log_of_a_host_is_missing(
+    missing: tuple[int, ...], expected: tuple[str, ...] | None
+) -> None:
+    """b's port reports an error; connections to an address that nothing places break; d's log may be missing."""
+    job = Job(a=2, b=2, c=2, d=2)
+    for log in job.ranks(*missing):
+        log.steps(8)
+    job.rank(2).signal("link-fault", "ib-port-error", "ib-link-failure", "ambiguous", at=9)
+    for rank in (0, 4):
+        job.rank(rank).signal(
+            "peer-loss", "ib-wc-12", "ib-completion-error", "collateral", at=11, peer="10.9.9.9", status=12
+        )
+    found = job.best()
+    assert (found.hosts if found else None) == expected
+
+
+@pytest.mark.parametrize(("kills", "expected"), [(True, (2,)), (False, None)])
+def test_a_launcher_that_names_one_child_only(kills: bool, expected: tuple[int, ...] | None) -> None:
+    """a's launcher reports r3, and names those that it ended, or not: then it says nothing of r2. Nothing tells how
+    many ranks there are.
+    """
+    job = Job(a=4)
+    job.world = None
+    for log in job.ranks():
+        log.steps(8)
+    for rank in (0, 1, 3):
+        job.rank(rank).lost("10.9.9.9", at=9)
+    agent = job.launcher("a")
+    if kills:
+        agent.kill(0, 1, at=9.5)
+    agent.exit(3, 1, at=10)
+    assert accused(job) == expected
+
+
+@pytest.mark.parametrize(("missing", "expected"), [((), (1,)), ((2, 3), None)])
+def test_set_up_that_fails_for_all_that_were_read(missing: tuple[int, ...], expected: tuple[int, ...] | None) -> None:
+    """r0 and r1 cannot set up a communicator, r1 in other words: it may be the host that is not here."""
+    job = Job(a=2, b=2)
+    for log in job.ranks(*missing):
+        log.say("start", at=1)
+    job.rank(0).signal("init-failure", "nccl-invalid-usage", "config-invalid", "ambiguous", at=9)
+    job.rank(1).signal(
+        "init-failure", "nccl-no-interface", "network-interface-misconfigured", "initiating", at=9, uncaught=True
+    )
+    job.launcher("a").exit(1, 1, at=10)
+    assert accused(job) == expected
+
+
+@pytest.mark.parametrize(("told_at", "expected"), [(12, (0,)), (8, None)])
+def test_an_error_behind_the_word_that_the_host_is_ended(told_at: float, expected: tuple[int, ...] | None) -> None:
+    """Both launchers are told to end, by their own logs; r0 fails to save a last checkpoint before or after that."""
+    job = Job(a=1, b=1)
+    for log in job.ranks():
+        log.steps(7)
+    job.rank(0).error("disk-full", at=10)
+    for host in job.names:
+        job.launcher(host).signal("signal-received", "elastic-death-signal", "teardown-echo", "ambiguous", at=told_at)
+    assert accused(job) == expected

@@ -245,6 +245,19 @@ def test_a_start_line_that_is_printed_twice_is_no_restart() -> None:
     assert run(["rank0.log"], said).sources[0].attempt == 0
 
 
+@pytest.mark.parametrize(("fact", "attempts"), [("identity-megatron-rerun", [0, 0]), ("start-line", [0, 1])])
+def test_a_line_that_describes_its_writer_is_no_start(fact: str, attempts: list[int]) -> None:
+    """A rank names itself twice, with an error between."""
+    who = {"rank": "13", "host": "n1"}
+    said = [
+        Said(0, 5, "Rank 13: unexpected result", fact=fact, captures=who),
+        Said(0, 6, "boom", "exception", None),
+        Said(0, 9, "Rank 13: not reproducible", fact=fact, captures=who),
+    ]
+    frame = lines({"source_id": 0, "line": 5}, {"source_id": 0, "line": 9})
+    assert run(["slurm.out"], said, frame).fill(frame)["attempt"].fill_null(0).to_list() == attempts
+
+
 def test_the_same_words_of_several_processes_are_no_restart() -> None:
     said = [Said(0, n, captures={"ip": "10.0.0.7"}, pid=70 + n, host="n1") for n in range(1, 9)]
     assert run(["train.log"], said).sources[0].attempt == 0

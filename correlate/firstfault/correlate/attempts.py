@@ -25,9 +25,13 @@ _USUALLY_AFTER_NS = 180 * _SECOND
 
 
 def attempts_of(timeline: Timeline) -> tuple[int, ...]:
-    """Numbers of all attempts of which a rank wrote a line, or a launcher a report, in order."""
+    """Numbers of all attempts of which a rank wrote a line, a launcher a report, or somebody that it ended well, in
+    order.
+    """
     found = {extent.attempt for extent in timeline.extents}
-    found.update(signal.attempt for signal in timeline.signals if signal.entry is not None)
+    found.update(
+        signal.attempt for signal in timeline.signals if signal.entry is not None or signal.event is Event.COMPLETION
+    )
     return tuple(sorted(found)) or (0,)
 
 

@@ -6,12 +6,13 @@ order matters much. Below `ANSWERABLE` evidence is a suspicion: it is shown, nev
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from firstfault.correlate.collectives import Collective, Group
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.load import Timeline
-from firstfault.correlate.model import Moment, Signal
+from firstfault.correlate.model import Extent, Moment, Signal
 from firstfault.correlate.names import Names
 from firstfault.correlate.states import RankState
 from firstfault.correlate.times import Times
@@ -103,6 +104,10 @@ class Candidate:
         return self.base >= 3.2 or self.rule in ("own-error", "own-error-ambiguous")
 
 
+def _of_job(one: Signal | Extent) -> bool:
+    return one.source.kind == "job"
+
+
 @dataclass(slots=True)
 class View:
     """Everything known about one attempt, gathered for the rules."""
@@ -145,6 +150,19 @@ class View:
         known = {state.rank for state in self.logged() if not state.half_read}
         world = max(self.names.world or 0, max(self.states, default=-1) + 1)
         return tuple(rank for rank in range(world) if rank not in known)
+
+    def host_unread(self) -> bool:
+        """Whether a whole host is missing: some rank that left no log is placed beside none that did.
+
+        Where ranks of the whole job print in one log, none is.
+        """
+        together = {
+            (one.source.id, one.rank) for state in self.states.values() for one in state.extents if _of_job(one)
+        } | {(one.source.id, one.host) for one in self.signals if one.host and _of_job(one)}
+        if any(count > 1 for count in Counter(source for source, _ in together).values()):
+            return False
+        read = {state.host for state in self.logged()}
+        return any(self.names.host_of(rank, self.attempt) not in read for rank in self.unread())
 
     def failing(self) -> list[RankState]:
         """States of ranks that show any failure or were ended with one."""

@@ -34,6 +34,7 @@ from firstfault.correlate.from_timings import measured_stragglers, megatron_repo
 from firstfault.correlate.from_waits import (
     absent_by_counters,
     last_member,
+    missing_members,
     named_absent,
     nobody_died,
     nobody_missing,
@@ -48,6 +49,7 @@ from firstfault.correlate.names import Names
 from firstfault.correlate.odd_sizes import odd_sizes
 from firstfault.correlate.odd_values import place
 from firstfault.correlate.odd_words import odd_words
+from firstfault.correlate.orphans import adopt
 from firstfault.correlate.own_loss import place_own_loss
 from firstfault.correlate.owners import owned
 from firstfault.correlate.ranking import CONCLUSIVE, Ranked, rank
@@ -161,6 +163,7 @@ def _attempt(
         odd_operations,
         ran_out_of_data,
         named_absent,
+        missing_members,
         stacks_elsewhere,
         behind_in_ras,
         mute_ranks,
@@ -193,6 +196,7 @@ def _attempt(
     odd_sizes(con, view, candidates)
     odd_versions(con, view, candidates)
     blame_full_network(con, view, candidates)
+    adopt(view, candidates)
     if not any(one.base >= CONCLUSIVE for one in candidates):
         candidates.extend(odd_call_sites(con, view))
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):

@@ -174,14 +174,19 @@ def lost_outside_store(view: View) -> Iterator[Candidate]:
         if server in carrying or not carrying <= set(hosts):
             continue
         own = [one for one in view.timeline.signals if _goes_down(view, one, server)]
+        failed = [one for one in view.timeline.signals if _of_server(view, one, server)]
         signals = [listed[0] for _, listed in sorted(hosts.items())]
         reason = f"all {len(hosts)} hosts lost the store on {server}, which carries no rank"
-        candidate = _lost(view, server, signals, BASE["launcher-error" if own else "peer-common-end"], reason)
+        base = BASE["launcher-error" if own else "peer-common-end"]
+        candidate = _lost(view, server, signals, BASE["authored-action"] if failed else base, reason)
+        if failed:  # its own word is no echo
+            candidate.rule = "launcher-error"
         candidate.signals[:0] = [(one, "the host of the store goes down") for one in own[:3]]
+        candidate.signals[:0] = [(one, "what the store itself raised") for one in failed[:3]]
         pods = {pod for one in own if one.event is Event.SCHED_ACTION and (pod := _pod_of(one))}
         if len(pods) == 1:
             candidate.hosts = tuple(pods)
-        candidate.moment = earliest(view, [*own, *signals])
+        candidate.moment = earliest(view, [*own, *failed, *signals])
         candidate.missing = f"the log of the store on {server} and its kernel log"
         yield candidate
 
@@ -198,6 +203,13 @@ def _goes_down(view: View, signal: Signal, server: str) -> bool:
         return not signal.weak and host_of_signal(view, signal) == server
     pod = _pod_of(signal) if signal.event is Event.SCHED_ACTION and signal.entry in _ENDED else None
     return pod is not None and (pod == server or _REPLICA.sub("", pod) == _SERVICE.sub("", server[:250]))
+
+
+def _of_server(view: View, signal: Signal, server: str) -> bool:
+    """Whether a line is an error in the log of the store's own process: that of its host, or one of its name."""
+    stem = signal.source.path.rpartition("/")[2].partition(".")[0]
+    named = signal.source.host is not None and view.names.canonical(signal.source.host) == server
+    return is_own_error(signal) and signal.rank is None and (named or stem == server)
 
 
 def _pod_of(signal: Signal) -> str | None:

@@ -47,6 +47,8 @@ def link_faults(view: View, window: Window) -> Iterator[Candidate]:
         doubtful = BASE["own-error-ambiguous"] - (0.0 if felt and not ended else 0.6)
         if not _in_time(view, window, signals, _VERY_LATE_NS):
             doubtful -= 1.0
+        if view.host_unread():  # a port that came back breaks nothing, and another one may have gone for good there
+            doubtful -= 0.6
         far = ends.get(host or "", {}) or _unknown_end(view, ends, host)
         end = (len(far) >= 2 or _touches_all(view, host)) and not ended
         dropped = felt and not ended and _dropped_packets(view, window, signals)
@@ -187,6 +189,8 @@ def _ends(view: View, unclosed: bool = False) -> dict[str, dict[str, list[Signal
 
 def _unknown_end(view: View, ends: dict[str, dict[str, list[Signal]]], host: str | None) -> dict[str, list[Signal]]:
     """Who lost one address that no line ties to a host, if it can be that host's: it lost nothing there itself."""
+    if view.host_unread():
+        return {}  # it is as well that of a host whose log is not here
     unknown = [address for address in ends if view.names.host_of_address(address) is None]
     return ends[unknown[0]] if host and len(unknown) == 1 == len(ends) and host not in ends[unknown[0]] else {}
 

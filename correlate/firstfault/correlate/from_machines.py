@@ -193,6 +193,8 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
     fits = {window.fit(signal) for signal, _ in candidate.signals if signal.rank is None}
     if fits != {Fit.UNKNOWN} or any(reason.startswith("process id") for reason in candidate.for_):
         return candidate
+    if not candidate.ranks and _died_only_there(view, candidate.hosts):
+        return candidate
     others_lost = any(state.derived for state in view.states.values())
     told = told_to_end(view)
     for rank in candidate.ranks:
@@ -217,6 +219,16 @@ def _doubt_date(view: View, window: Window, candidate: Candidate) -> Candidate:
     candidate.base -= 2.4
     candidate.against.append("nothing says when it was, and the rank of that device shows nothing of it")
     return candidate
+
+
+def _died_only_there(view: View, hosts: tuple[str, ...]) -> bool:
+    """Whether all processes that a launcher or scheduler saw die by a signal of their own were of one host."""
+    died = {
+        one.host
+        for one in view.exits
+        if one.signal.attempt == view.attempt and one.died_by in (4, 6, 7, 8, 9, 11) and not one.killed
+    }
+    return len(hosts) == 1 and died == set(hosts)
 
 
 _OF_GSP = re.compile(r"\bGPU(\d{1,2}) (?:GSP|sanity check failed)")

@@ -12,8 +12,8 @@ from firstfault.correlate.candidate import BASE, Candidate, View
 from firstfault.correlate.exits import step_is_ended
 from firstfault.correlate.from_machines import host_of_signal, usable
 from firstfault.correlate.from_ranks import earliest
-from firstfault.correlate.model import Signal
-from firstfault.correlate.pods import never_ran, ranks_of_pod
+from firstfault.correlate.model import Signal, short_host
+from firstfault.correlate.pods import never_ran, ranks_of_pod, replica_of
 from firstfault.correlate.window import Window
 
 
@@ -143,6 +143,11 @@ def authored_actions(view: View, window: Window) -> Iterator[Candidate]:
             candidate.rule, candidate.base = "never-ran", BASE["never-ran"]
             candidate.ranks, candidate.hosts, candidate.component = ranks_of_pod(view, host), (host,), "host"
             candidate.for_.append(f"{host} never printed a line, and its brothers never made a step")
+        named = {pod for one in signals if (pod := one.captures.get("pod"))}
+        if cls in _OF_ONE_HOST and not candidate.hosts and len(named) == 1:
+            (pod,) = named
+            if (of_pod := replica_of(view, pod)) is not None:
+                candidate.ranks, candidate.hosts, candidate.component = of_pod, (short_host(pod),), "host"
         _long_silent(view, candidate)
         lived = [rank for rank in ranks if _waited_on(view, rank)]
         if lived:

@@ -70,8 +70,38 @@ def own_errors(view: View) -> Iterator[Candidate]:
             signal = root_error(state.own)
             kinds[error_kind(signal)].append((state, signal))
     _unite_told(kinds)
-    for _, found in sorted(kinds.items()):
-        yield _from_errors(view, _terminal(found))
+    yield from _of_whole_hosts(view, [_from_errors(view, _terminal(found)) for _, found in sorted(kinds.items())])
+
+
+_OF_A_HOST = frozenset(
+    {"cuda-driver-mismatch", "import-or-dependency", "network-interface-misconfigured", "authentication-failed"}
+)
+"""Classes of what is installed or configured on a host, which all of its ranks meet."""
+
+
+def _of_whole_hosts(view: View, candidates: list[Candidate]) -> Iterator[Candidate]:
+    """One candidate of those of one class on one host that together are all of its ranks, where other hosts have none:
+    a cause that lies in the host is told in different words.
+    """
+    alike: dict[tuple[str, tuple[str, ...]], list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        own = one.rule.startswith("own-error") and one.cls in _OF_A_HOST
+        if own and not one.common and len(one.hosts) == 1 and one.ranks:
+            alike[one.cls, one.hosts].append(one)
+    for (_, hosts), parts in sorted(alike.items()):
+        ranks = {rank for one in parts for rank in one.ranks}
+        every = view.names.ranks_of_host(hosts[0], view.attempt)
+        if len(parts) < 2 or len(ranks) < 2 or ranks != set(every) or len(every) == len(view.states):
+            continue
+        first = max(parts, key=lambda one: (one.base, len(one.ranks), one.key()))
+        first.ranks, first.component = tuple(sorted(ranks)), "host"
+        first.for_.append("every rank of this host and of no other raises it, in different words")
+        for other in parts:
+            if other is not first:
+                for signal, why in other.signals[:4]:
+                    first.support(signal, why)
+                candidates.remove(other)
+    yield from candidates
 
 
 _TOLD = "dcp-exception"
@@ -166,7 +196,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     elif ambiguous and several and (first.cls or "") in REACH:
         candidate.base -= 1.2 if witnessed else 0.6
         candidate.against.append("ranks of several hosts print it: what they could not reach lies elsewhere")
-    if candidate.rule == "own-error-ambiguous":
+    if candidate.rule == "own-error-ambiguous" or first.event is Event.INIT_FAILURE:
         _doubt_unread(view, candidate)
     if witnessed:
         candidate.for_.append(_witness_words(view, witnessed[0]))
@@ -184,8 +214,11 @@ def _doubt_unread(view: View, candidate: Candidate) -> None:
     unread = [rank for rank in view.unread() if rank not in candidate.ranks]
     if not unread:
         return
-    read = {state.rank for state in view.logged() if not state.half_read}
-    candidate.base -= 1.4 if len(candidate.ranks) > 1 and read <= set(candidate.ranks) else 0.8
+    read = [state for state in view.logged() if not state.half_read]
+    everybody = len(read) > 1 and all(state.own for state in read)
+    if not everybody and candidate.rule != "own-error-ambiguous":
+        return
+    candidate.base -= (1.4 if everybody else 0.8) + max(0.0, candidate.base - 2.8)
     candidate.against.append(f"it may follow from another failure, and the log of rank {unread[0]} is not here")
     candidate.missing = f"the log of rank {rank_ranges(unread)}, with its error stream"
 

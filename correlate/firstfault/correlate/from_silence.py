@@ -50,7 +50,7 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
     unread = view.unread()
     # who lost a connection lost it to somebody that ended, and a rank that merely stands still closes nothing
     resets = not any(state.timeouts for state in echoing)
-    if unread and (best == 1 or (best == 2 and (resets or _host_unread(view, unread)))):
+    if unread and (best == 1 or (best == 2 and (resets or view.host_unread()))):
         candidate.base -= 1.4
         candidate.against.append(f"rank {numbers(unread)} left no log at all")
         candidate.missing = f"the log of rank {numbers(unread)}, and the launchers': which process ended first, and how"
@@ -81,12 +81,6 @@ def mute_ranks(view: View) -> Iterator[Candidate]:
                 state.derived[0] if state.derived else state.secondary[0], f"rank {state.rank} lost or awaited a peer"
             )
     yield candidate
-
-
-def _host_unread(view: View, unread: tuple[int, ...]) -> bool:
-    """Whether a whole host is missing: none of some ranks that left no log is placed beside one that did."""
-    read = {state.host for state in view.logged()}
-    return any(view.names.host_of(rank, view.attempt) not in read for rank in unread)
 
 
 def _ended(state: RankState, told: list[Signal]) -> bool:
@@ -134,7 +128,9 @@ def _tier(view: View, state: RankState, echoing: list[RankState]) -> int:
             return 3
         # a report that names no rank may be about this one
         nameless = any(not one.ranks and one.host == state.host for one in view.exits)
-        return 3 if reported and state.host is not None and not nameless else 1
+        # one that names those it ended, or all that had failed, would have named this one
+        whole = len(reported) == len(siblings) or any(other.killed for other in siblings)
+        return 3 if reported and whole and state.host is not None and not nameless else 1
     if not state.killed:
         return 1 if state.exit_code == 0 else 0
     kill = next((one.signal for one in state.exits if one.killed), None)

@@ -6,6 +6,7 @@ nothing, nor does a rank without a log (refusals 2, 7 and 12 of the causal model
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from math import log2
 
@@ -140,6 +141,43 @@ def named_absent(view: View) -> Iterator[Candidate]:
         candidate.entry = signals[0].entry
         candidate.signals = [(signal, "names who did not come") for signal in signals[:4]] + candidate.signals
         _doubt_root(view, candidate)
+        if all(_had_failed(view, signal) for signal in signals):
+            candidate.base -= 2.2
+            candidate.against.append("those that name them had failed themselves before")
+        yield candidate
+
+
+def _had_failed(view: View, signal: Signal) -> bool:
+    """Whether a rank had raised an error of its own before a line: who is missing after that may have left for it."""
+    state = view.states.get(signal.rank) if signal.rank is not None else None
+    return state is not None and any(
+        error.source is signal.source and error.last_line < signal.first_line for error in (*state.own, *state.survived)
+    )
+
+
+def missing_members(view: View) -> Iterator[Candidate]:
+    """Ranks that did not come to the barrier behind the set-up of the process group: each that waited says how many had
+    come, and they are as many as say so (torch/distributed/distributed_c10d.py, _store_based_barrier).
+    """
+    waits: dict[str, dict[int, Signal]] = defaultdict(dict)
+    for signal in view.signals:
+        if signal.event is Event.INIT_FAILURE and "joined" in signal.captures and "world_size" in signal.captures:
+            rank = signal.number("rank")
+            rank = signal.rank if rank is None else rank
+            if rank is not None and signal.number("world_size") == len(view.states):
+                waits[signal.captures.get("key", "")].setdefault(rank, signal)
+    for _, came in sorted(waits.items()):
+        joined = {signal.number("joined") for signal in came.values()}
+        absent = tuple(sorted(set(view.states) - set(came)))
+        if joined != {len(came)} or not absent or len(absent) > len(came):
+            continue
+        candidate = absentees(view, "named-absent", absent, BASE["named-absent"])
+        first = min(came.values(), key=lambda one: one.place)
+        candidate.cls, candidate.entry = first.cls or "rendezvous-timeout", first.entry
+        candidate.signals = [(one, f"rank {rank} came, with {len(came)} of all") for rank, one in sorted(came.items())][
+            :6
+        ]
+        candidate.for_.append(f"{len(came)} ranks came to the barrier and all of them say so, the others did not")
         yield candidate
 
 
@@ -156,13 +194,11 @@ def _doubt_root(view: View, candidate: Candidate) -> None:
     if candidate.entry != _ID_OF_ROOT:
         return
     roots = [view.states[rank] for rank in candidate.ranks]
-    if any(state.phases for state in roots):
-        return
     known = view.names.world is not None
     unread = view.unread()
-    if any(state.derived for state in roots):
+    if any(one.event is not Event.TEARDOWN for state in roots for one in state.derived):
         candidate.against.append(f"rank {roots[0].rank} lost or awaited somebody itself")
-    elif unread or not known:
+    elif (unread or not known) and not any(state.phases for state in roots):
         said = f"the log of rank {numbers(unread)} is not here" if unread else "nothing says how many ranks there were"
         candidate.against.append(f"rank {roots[0].rank} may have waited for another rank itself, and {said}")
     else:

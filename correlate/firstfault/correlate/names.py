@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from firstfault.correlate.load import Identity, Timeline
 from firstfault.correlate.model import short_host
+from firstfault.correlate.reported import reported_ranks, tree_of
 
 _TRUST = {"override": 50, "comm-init": 6, "start-line": 6, "rendezvous": 5, "launcher-table": 5, "prefix": 3, "path": 1}
 
@@ -40,21 +41,6 @@ def _counts_nodes(one: Identity, furthest: int) -> bool:
     return (
         one.rank is not None and one.how == "start-line" and one.world_size is not None and one.world_size <= furthest
     )
-
-
-def _of_another_tree(timeline: Timeline) -> set[int]:
-    """Ranks all of whose own files lie in folders of the top that hold no file of a known host, where others do: a
-    second folder of the same shape is that of a second host.
-    """
-    trees: dict[int, set[str]] = defaultdict(set)
-    named: set[str] = set()
-    for source in timeline.sources.values():
-        top, slash, _ = source.path.partition("/")
-        if source.rank is not None:
-            trees[source.rank].add(top if slash else "")
-            if source.host and slash:
-                named.add(top)
-    return {rank for rank, tops in trees.items() if named and "" not in tops and not tops & named}
 
 
 class Names:
@@ -94,6 +80,15 @@ class Names:
         for extent in timeline.extents:
             if extent.source.host:
                 rank_host[(extent.rank, extent.attempt)][self.canonical(extent.source.host)] += 1
+        self.ranks: set[int] = {one.rank for one in stated if one.rank is not None}
+        self.ranks.update(extent.rank for extent in timeline.extents)
+        self.ranks.update(signal.rank for signal in timeline.signals if signal.rank is not None)
+        if not self.ranks:
+            for rank, hosts in reported_ranks(timeline).items():
+                self.ranks.add(rank)
+                rank_host[(rank, -1)].update(self.canonical(host) for host in hosts)
+            if self.ranks == set(range(len(self.ranks))) and self.ranks:
+                worlds[len(self.ranks)] += 1
         self._rank_host: dict[tuple[int, int], str] = {}
         total: dict[int, Counter[str]] = defaultdict(Counter)
         for (rank, attempt), votes in rank_host.items():
@@ -107,9 +102,6 @@ class Names:
             if won := _winner(votes):
                 self._rank_host.setdefault((rank, -1), won)
         self._rank_local = {rank: min(votes, key=lambda n: (-votes[n], n)) for rank, votes in rank_local.items()}
-        self.ranks: set[int] = {one.rank for one in stated if one.rank is not None}
-        self.ranks.update(extent.rank for extent in timeline.extents)
-        self.ranks.update(signal.rank for signal in timeline.signals if signal.rank is not None)
         self.world = self._world(worlds)
         if self.world:
             self.ranks = {rank for rank in self.ranks if rank < self.world}
@@ -120,11 +112,15 @@ class Names:
                 self.ranks |= gaps
         apart = any(one.how == "coordinator" for one in timeline.identities)  # it tells the host of one rank alone
         only = None if apart else self._only_host()
+        elsewhere = self._of_another_tree(timeline) | self._beyond(timeline)
         if only:
-            for rank in self.ranks - _of_another_tree(timeline) - self._beyond(timeline):
+            for rank in self.ranks - elsewhere:
                 self._rank_host.setdefault((rank, -1), only)
         self._number_by_position()
-        self._place_missing()
+        if elsewhere:  # on hosts that nothing names, so that blocks cannot be counted
+            self.ranks.update(range(min(self.world or 0, 1 << 17)))
+        else:
+            self._place_missing()
         for one in stated:
             if one.rank is None or one.rank not in self.ranks:
                 continue
@@ -139,6 +135,18 @@ class Names:
                 self._bus_ranks[(where, bus_key(one.bus_id))].add(one.rank)
             if one.gpu is not None:
                 self._gpu_ranks[(where, one.gpu)].add(one.rank)
+
+    def _of_another_tree(self, timeline: Timeline) -> set[int]:
+        """Ranks all of whose own files lie in folders without a file of a rank that something places, where others do:
+        a second folder of the same shape is that of a second host.
+        """
+        trees: dict[int, set[str]] = defaultdict(set)
+        for source in timeline.sources.values():
+            if source.rank is not None:
+                trees[source.rank].add(tree_of(source.path))
+        placed = {rank for rank, _ in self._rank_host}
+        named = set().union(*(tops for rank, tops in trees.items() if rank in placed)) - {""}
+        return {rank for rank, tops in trees.items() if named and "" not in tops and not tops & named}
 
     def _beyond(self, timeline: Timeline) -> set[int]:
         """Ranks behind all that have a line of their own, where others tell of one with a gap before it: they run on a
@@ -178,7 +186,9 @@ class Names:
 
     def _place_missing(self) -> None:
         """Ranks of the world that no line names, on the host whose block of consecutive ranks they complete."""
-        if not self.world or self.world > 1 << 17 or len(self.ranks) == self.world:
+        if not self.world or self.world > 1 << 17:
+            return
+        if len(self.ranks) == self.world and all(self.host_of(rank) for rank in self.ranks):
             return
         blocks: dict[str, list[int]] = defaultdict(list)
         for rank in sorted(self.ranks):
@@ -190,7 +200,7 @@ class Names:
             owner = {block[0] // size: host for host, block in blocks.items()}
             if len(owner) == hosts:
                 for rank in range(self.world):
-                    if rank not in self.ranks:
+                    if not self.host_of(rank):
                         self._rank_host.setdefault((rank, -1), owner[rank // size])
                         self._rank_local.setdefault(rank, rank % size)
         self.ranks.update(range(self.world))

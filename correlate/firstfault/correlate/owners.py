@@ -13,8 +13,11 @@ from firstfault.catalog.model import Event
 from firstfault.correlate.exits import Exit
 from firstfault.correlate.model import FACT_EVENTS, MACHINE_EVENTS, Signal
 from firstfault.correlate.names import Names
+from firstfault.correlate.reported import default_group_rank
 from firstfault.correlate.states import is_echo, is_own_error
 
+_NAMES_ITSELF = frozenset({"identity-megatron-rerun"})
+"""Facts of lines in which a rank says its own number (megatron/core/rerun_state_machine.py)."""
 _ABOUT_OTHERS = frozenset({Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT})
 _NOT_A_PROCESS = frozenset({"kernel", "scheduler", "kubelet", "events", "status", "gpu-state", "raylet", "launcher"})
 
@@ -31,6 +34,8 @@ def _by_line(signals: tuple[Signal, ...]) -> tuple[Signal, ...]:
     for signal in signals:
         if signal.rank is not None and signal.event not in _ABOUT_OTHERS:
             told[signal.source.id, signal.line].add(signal.rank)
+        elif signal.fact in _NAMES_ITSELF and (number := signal.number("rank")) is not None:
+            told[signal.source.id, signal.line].add(number)
     found = {place: next(iter(ranks)) for place, ranks in told.items() if len(ranks) == 1}
     return tuple(
         replace(signal, rank=found[signal.source.id, signal.line])
@@ -67,12 +72,9 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
 
 
 def _default_group_rank(signal: Signal, names: Names) -> int | None:
-    """Torch before 2.2 prints only `[Rank N]`, the rank in the group of the work; without a group's name that is the
-    world.
-    """
-    captures = signal.captures
-    number = signal.number("pg_rank")
-    if number is None or any(captures.get(name) for name in ("pg_id", "pg_name", "pg_guid", "pg_desc")):
+    """The rank of whoever prints its rank in the group of all."""
+    number = default_group_rank(signal)
+    if number is None:
         return None
     if signal.source.rank is not None:
         return signal.source.rank

@@ -6,6 +6,8 @@ pod never ran and no step was ever made, it is what the others' time-outs are ab
 
 from __future__ import annotations
 
+import re
+
 from firstfault.correlate.candidate import View
 from firstfault.correlate.model import Signal, short_host
 
@@ -43,3 +45,26 @@ def ranks_of_pod(view: View, pod: str) -> tuple[int, ...]:
     if node is None or len(sizes) != 1 or not (size := sizes.pop()):
         return ()
     return tuple(range(node * size, (node + 1) * size))
+
+
+_REPLICA = re.compile(r"^(?P<stem>[a-z0-9][a-z0-9.-]{0,200}?)-(?P<index>\d{1,5})(?:-[a-z0-9]{5})?$")
+"""Names of the pods of a set: `<set>-<index>`, and five random characters behind that where a job made them."""
+
+
+def replica_of(view: View, pod: str) -> tuple[int, ...] | None:
+    """Ranks of a pod without any line, by its index among the pods of its set that carry ranks; None where it is not of
+    such a set, empty where they do not carry as many each, in the order of their indexes.
+    """
+    mine = _REPLICA.match(short_host(pod))
+    carrying = {host for rank in view.states if (host := view.names.host_of(rank, view.attempt)) is not None}
+    brothers = {host: found for host in carrying if (found := _REPLICA.match(host)) is not None}
+    if mine is None or short_host(pod) in carrying or not brothers:
+        return None
+    if any(found["stem"] != mine["stem"] or found["index"] == mine["index"] for found in brothers.values()):
+        return None
+    ranks = {int(found["index"]): view.names.ranks_of_host(host, view.attempt) for host, found in brothers.items()}
+    size = max(map(len, ranks.values()))
+    if any(own != tuple(range(index * size, (index + 1) * size)) for index, own in ranks.items()):
+        return ()
+    index = int(mine["index"])
+    return tuple(range(index * size, (index + 1) * size))

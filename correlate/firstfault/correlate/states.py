@@ -231,6 +231,7 @@ def build_states(
         elif is_own_error(signal) or is_echo(signal):
             _take_error(state, signal, survival.of(signal, rank), echoed)
     told = _launchers_told_to_end(timeline, exits, attempt)
+    hosts = {one.id: names.canonical(host) for one in told if (host := one.host or one.source.host)}
     reached = _reached_the_wait(states)
     neighbours: dict[str | None, list[RankState]] = defaultdict(list)
     for state in states.values():
@@ -239,7 +240,10 @@ def build_states(
         if state.own:
             state.completed = [one for one in state.completed if not (one.fact or "").startswith(ORDERLY)]
         _end_by_last_error(state)
-        _set_apart(state, state.rank in reached, neighbours[state.host], times, told)
+        mine = [
+            one for one in told if hosts.get(one.id) == state.host or any(one.source is e.source for e in state.own)
+        ]
+        _set_apart(state, state.rank in reached, neighbours[state.host], times, mine)
     return states
 
 
@@ -274,7 +278,7 @@ def _set_apart(state: RankState, reached: bool, on_host: list[RankState], times:
     if not state.own:
         return
     kills = [one.signal for one in state.exits if one.killed]
-    kills += [one for one in told if any(one.source is error.source for error in state.own)]
+    kills += told
     others = [other for other in on_host if other is not state]
     # the launcher saw another child fail that had lost nobody: then this one was ended because of it
     failed = [

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from firstfault.catalog.model import Event
+from firstfault.ingest.identity_places import PLACES
 from firstfault.ingest.identity_statements import PAIRS, TABLES, Spoken, Statement
 
 RESTART_TEXT = "will restart worker group"
@@ -21,6 +22,10 @@ api.py); that it starts them again is below its default level.
 """
 RESTART_GAP_NS = 60 * 1_000_000_000
 IDLE = frozenset({Event.IDENTITY, Event.START, Event.SYNC, Event.NOISE, Event.CLOCK, Event.PHASE, None})
+
+
+DESCRIBING = PAIRS | PLACES | {"identity-megatron-rerun"}
+"""Facts of lines that a process may print at any time, as often as it has something to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def _cuts(cursor: _Cursor, row: Spoken, here: Sequence[Statement], numbered: boo
         starts = (one.own and one.how == "start-line") or one.fact in TABLES
         if not starts or one.comm is not None or row.event not in (Event.IDENTITY, Event.START):
             continue
-        if one.fact in PAIRS and one.pid is None:
+        if one.fact in DESCRIBING and one.pid is None:
             continue  # some programs describe themselves in every line
         key = (one.fact, one.rank, one.local_rank, one.task)
         if key[1:] == (None, None, None):

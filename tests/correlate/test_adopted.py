@@ -1,0 +1,145 @@
+"""Errors and ranks that lines name only in part: an error without a rank, a cause of a whole host in different words,
+ranks that reports alone name, members that did not come.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from .timeline_builder import Job
+
+
+def shared(ranks: int = 4) -> Job:
+    """A job whose ranks print in one log, three of which wait ten minutes for r2."""
+    job = Job(a=ranks)
+    log = job.log("job.log", "job", "a")
+    for rank in range(ranks):
+        log.steps(8, rank=rank)
+    return job
+
+
+@pytest.mark.parametrize(("at", "expected"), [(9, "cuda-illegal-memory-access"), (620, "collective-rank-absent")])
+def test_an_error_without_a_rank_is_that_of_the_only_silent_one(at: float, expected: str) -> None:
+    """An error that no line ties to a rank stands before the others' time-outs, or behind them."""
+    job = shared()
+    log = job.logs["job.log"]
+    early, late = at < 600, at > 600
+    if early:
+        log.error("cuda-illegal-memory-access", at=at)
+    for rank in (0, 1, 3):
+        log.timeout(9, at=609, enqueued=9, completed=8, rank=rank)
+    if late:
+        log.error("cuda-illegal-memory-access", at=at)
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.ranks) == (expected, (2,))
+
+
+@pytest.mark.parametrize(("odd", "expected"), [(3, (2, 3)), (1, (2,))])
+def test_one_cause_of_a_host_in_different_words(odd: int, expected: tuple[int, ...]) -> None:
+    """r2 finds no device and r3 a driver that is too old, both of b; or a rank of another host does."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.say("start", at=1)
+    job.rank(2).signal("init-failure", "cuda-no-device", "cuda-driver-mismatch", "initiating", at=5)
+    job.rank(odd).signal("init-failure", "env-driver-too-old", "cuda-driver-mismatch", "initiating", at=6)
+    for rank in {0, 1, 3} - {odd}:
+        job.rank(rank).lost("b", at=9)
+    job.launcher("b").exit(2, 1, at=8)
+    best = job.judge().ranked.open[0]
+    assert best.ranks == expected
+
+
+@pytest.mark.parametrize(("listed", "expected"), [("1-7", (0,)), ("2-7", ())])
+def test_tasks_of_srun_are_ranks_where_all_are_named(listed: str, expected: tuple[int, ...]) -> None:
+    """Nothing names a rank but srun's reports: task 0 ended by itself, the others were ended."""
+    job = Job()
+    job.world = None
+    log = job.log("slurm-1.out", "job", None).say("start", at=1).error("disk-full", at=9)
+    log.signal("exit", "slurm-task-exit", "teardown-echo", "ambiguous", at=10, tasks="0", exitcode=1, host="n1")
+    log.signal("agent-kill", "slurm-step-aborted", "teardown-echo", "collateral", at=10)
+    log.signal(
+        "exit", "slurm-task-exit", "teardown-echo", "ambiguous", at=11, tasks=listed, signal="Terminated", host="n1"
+    )
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.ranks) == ("disk-full", expected)
+
+
+def test_ranks_that_only_watchdogs_and_a_report_name() -> None:
+    """Lines bear hosts alone; the watchdogs of r0, r1 and r3 and the report on r2 tell of four ranks on two hosts."""
+    job = Job()
+    job.world = None
+    log = job.log("merged.log", "text", None)
+    for rank in (0, 1, 3):
+        log.timeout(9, at=609, pg_rank=rank)
+        job.signals[-1]["host"] = "ab"[rank // 2]
+    log.signal("absent", "pgnccl-desync-report", "collective-rank-absent", "ambiguous", at=610, pg_ranks=2, seq=9)
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.ranks) == ("collective-rank-absent", (2,))
+
+
+@pytest.mark.parametrize(("joined", "expected"), [(3, (3,)), (2, None)])
+def test_members_that_did_not_come_to_the_first_barrier(joined: int, expected: tuple[int, ...] | None) -> None:
+    """Three ranks wait, and each says that three had come, or two: then the count is of another moment."""
+    job = Job(a=2, b=2)
+    for rank in range(3):
+        job.rank(rank).say("start", at=1).signal(
+            "init-failure", "tcpstore-wait-timeout", "rendezvous-timeout", "collateral", at=1801,
+            rank=rank, joined=joined, world_size=4, key="store_based_barrier_key:1",
+        )  # fmt: skip
+    found = job.best()
+    assert (found.ranks if found else None) == expected
+
+
+@pytest.mark.parametrize(("path", "cls"), [("store-svc.log", "store-lost"), ("notes.log", "host-oom-kill")])
+def test_the_store_itself_says_that_it_failed(path: str, cls: str) -> None:
+    """All hosts lose a store that is none of them; an error in a log of its name, or in one of another name."""
+    job = Job(a=1, b=1)
+    for rank in (0, 1):
+        job.rank(rank).steps(8).signal(
+            "store-lost", "tcpstore-broken-pipe", "store-lost", "collateral", at=12, peer="store-svc"
+        )
+    job.log(path, "text", None).signal("exception", "host-memory-error", "host-oom-kill", "initiating", at=9)
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.hosts) == (cls, ("store-svc",) if cls == "store-lost" else ())
+
+
+@pytest.mark.parametrize(
+    ("pod", "ranks", "hosts"),
+    [
+        ("asr-workers-0-2-c9l0d", (4, 5), ("asr-workers-0-2-c9l0d",)),
+        ("tts-workers-0-2-c9l0d", (), ()),
+    ],
+    ids=["of the same set", "of another"],
+)
+def test_an_evicted_pod_without_a_line_has_the_ranks_of_its_index(
+    pod: str, ranks: tuple[int, ...], hosts: tuple[str, ...]
+) -> None:
+    """Pods 0 and 1 of a set carry two ranks each and lose their peers; an event tells of the eviction of a pod 2."""
+    job = Job(**{"asr-workers-0-0-b7x2k": 2, "asr-workers-0-1-mm4qz": 2})
+    job.world = None
+    for log in job.ranks():
+        log.steps(8).lost("10.9.9.9", at=9)
+    job.log("events.txt", "events", None, attempt=None).signal(
+        "sched-action", "k8s-evicted", "pod-evicted", "initiating", at=8, pod=pod
+    )
+    best = next((one for one in job.judge().ranked.open if one.cls == "pod-evicted"), None)
+    assert ((best.ranks, best.hosts) if best else ((), ())) == (ranks, hosts)
+
+
+@pytest.mark.parametrize(("died", "expected"), [(("b",), ("b",)), (("a", "b"), None)])
+def test_a_fault_without_a_date_on_the_only_host_where_something_died(
+    died: tuple[str, ...], expected: tuple[str, ...] | None
+) -> None:
+    """b's kernel log bears no date; srun saw a task of b abort, or tasks of both hosts."""
+    job = Job()
+    job.world = None
+    job.log("b/dmesg.log", "kernel", "b", attempt=None).xid(79, at=None, bus_id="0000:2b:00")
+    log = job.log("slurm-1.out", "job", None).say("start")
+    for number, host in enumerate(died):
+        log.signal("exit", "slurm-task-exit", "teardown-echo", "ambiguous", tasks=number, signal="Aborted", host=host)
+    found = job.best()
+    assert (found.hosts if found else None) == expected
