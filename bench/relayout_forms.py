@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from relayout_job import STAMP, Files, Job, Log, in_order, seconds_of, short, stamp_at
+from relayout_job import STAMP, Files, Job, Log, Origin, in_order, seconds_of, short, stamp_at
 
 Make = Callable[[Job], Files | None]
 
@@ -138,8 +138,8 @@ def _beside(ending: str) -> Callable[[Log, Job], str | None]:
     return lambda log, _job: f"{log.path}{ending}"
 
 
-def _one(name: str, hosts: bool = True) -> Callable[[Log, Job], str | None]:
-    return lambda _log, job: name if job.hosts or not hosts else None
+def _one(name: str) -> Callable[[Log, Job], str | None]:
+    return lambda _log, job: name if job.hosts else None
 
 
 def _dump(row: dict[str, object]) -> str:
@@ -169,7 +169,7 @@ def _loki(log: Log, line: bytes, moment: float) -> str:
 
 def _cloudwatch(log: Log, line: bytes, moment: float) -> str:
     at = int(moment * 1000)
-    stream = f"train/default/{_pod(log.rank)}"
+    stream = f"{log.host}-application.var.log.containers.{_pod(log.rank)}_ml_pytorch-{'0c7be81f' * 8}.log"
     return _dump({"logStreamName": stream, "timestamp": at, "message": _text(line), "ingestionTime": at + 812})
 
 
@@ -186,6 +186,29 @@ def _csv(log: Log, line: bytes, moment: float) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([_iso(moment, 6), log.host, _pod(log.rank), _text(line)])
     return out.getvalue()
+
+
+def newest_first(job: Job) -> Files | None:
+    """What a search shows by default: the latest line on top."""
+    files = wrapped(_one("logcli.jsonl"), _loki)(job)
+    if files:
+        files["logcli.jsonl"].reverse()
+    return files
+
+
+def events(job: Job) -> Files | None:
+    """The events of `aws logs filter-log-events`, as the command prints them."""
+    if not job.timed or not job.whole or not job.hosts:
+        return None
+    rows: list[tuple[Origin | None, bytes]] = [(None, b"{"), (None, b'    "events": [')]
+    lines = in_order(job, job.logs)
+    for at, (log, number) in enumerate(lines):
+        event = json.loads(_cloudwatch(log, log.lines[number], (log.times or [])[number]))
+        text = json.dumps(event, indent=4).replace("\n", "\n" + " " * 8)
+        for line in (" " * 8 + text + ("," if at < len(lines) - 1 else "")).split("\n"):
+            told = '"message": ' in line
+            rows.append(((log.path, number + 1) if told else None, line.encode()))
+    return {**others(job), "events.json": [*rows, (None, b"    ]"), (None, b"}")]}
 
 
 def csv_export(job: Job) -> Files | None:
@@ -416,7 +439,9 @@ def _layouts() -> Iterable[Layout]:
         ("journal short-iso, a file a rank", both, wrapped(_on_hosts("{path}.journal"), _journal)),
         ("journal json, a file a host", host, wrapped(_on_hosts("{host}/journal.json"), _journal_json)),
         ("Loki, one file", both, wrapped(_one("logcli.jsonl"), _loki)),
-        ("CloudWatch, one file", rank, wrapped(_one("events.jsonl", hosts=False), _cloudwatch)),
+        ("Loki, newest line first", both, newest_first),
+        ("CloudWatch, aws logs filter-log-events", both, events),
+        ("CloudWatch, one file", both, wrapped(_one("events.jsonl"), _cloudwatch)),
         ("Elastic, one file", both, wrapped(_one("elastic.jsonl"), _elastic)),
         ("JSON lines export", both, wrapped(_one("export.jsonl"), _jsonl)),
         ("CSV export", both, csv_export),

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from firstfault.catalog.matcher import Matcher
-from firstfault.ingest import dumps, times
+from firstfault.ingest import dumps, exports, times
 from firstfault.ingest.discover import STDIN, Found
 from firstfault.ingest.extract.batch import Batch, Segment, read_batch
 from firstfault.ingest.extract.hits import Patterns
@@ -93,6 +93,7 @@ class _Reading:
         self._segments: list[Segment] = []
         self._waiting = 0
         self._forms: dict[int, SourceFormat] = {}
+        self._exports: dict[int, exports.Export] = {}
         self._keys: list[pl.DataFrame] = []
         self._stamps: list[pl.DataFrame] = []
 
@@ -111,6 +112,8 @@ class _Reading:
             code = opened.path.lower().endswith(_SOURCE_CODE)
             if code:
                 state.note("not-a-log", Severity.INFO, "source code: kept as text, not searched")
+            if table := exports.table_of(head):
+                self._exports[state.number] = exports.Export(table, begins=True)
             self._text(state, opened.stream, searched=not code)
 
     def changed(self, found: Found) -> None:
@@ -134,7 +137,11 @@ class _Reading:
         try:
             with open(found.file, "rb") as file:
                 state.head = file.read(_HEAD)
-                form = self._tools.formats.sniff(sample_lines(file, found.size), found.path)
+                sample = sample_lines(file, found.size)
+                if table := exports.table_of(state.head):
+                    sample = exports.sample(table, sample)
+                    self._exports[state.number] = exports.Export(table, begins=not shard.start)
+                form = self._tools.formats.sniff(sample, found.path)
                 stream = ShardStream(file, shard.start, shard.stop)
                 self._text(state, stream, form=form, offset=stream.offset)
                 self._flush()
@@ -212,7 +219,7 @@ class _Reading:
         line = 1
         for chunk in chunks(stream, self._bounds.chunk, self._bounds.line, offset):
             digest.update(chunk.data)
-            lines = frame(chunk)
+            lines = self._framed(state, chunk)
             if form is None:
                 form = self._tools.formats.sniff(_sample(lines), state.path)
             state.format_why = form.why
@@ -230,6 +237,11 @@ class _Reading:
                 self._flush()
         state.digest = digest.hexdigest()
 
+    def _framed(self, state: SourceState, chunk: Chunk) -> Lines:
+        """The lines of a chunk; those of a table as objects."""
+        export = self._exports.get(state.number)
+        return frame(chunk) if export is None else export.lines(frame(chunk))
+
     def _look_ahead(self, state: SourceState, stream: ShardStream, form: SourceFormat) -> None:
         """A record that the shard began may end in the next one, whose lines it does not own."""
         reading = self._records[state.number]
@@ -238,7 +250,7 @@ class _Reading:
             return
         line = state.lines + 1
         for chunk in chunks(stream.after(LOOK_AHEAD), self._bounds.chunk, self._bounds.line):
-            lines = frame(chunk)
+            lines = self._framed(state, chunk)
             batch = self._batch([Segment(state.number, line, lines, form, searched=False)])
             follow(reading, batch.frame, [])
             reading.joiner.feed(batch.raw, line, batch.parts.tolist(), opens=False)
