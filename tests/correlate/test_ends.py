@@ -199,6 +199,22 @@ def test_an_end_that_srun_reports_after_it_terminated_the_step_is_no_cause() -> 
     assert found.ranks == (1,)
 
 
+@pytest.mark.parametrize("crashed", [True, False])
+def test_whom_composer_ends_behind_the_rank_that_crashed_was_not_killed_by_somebody(crashed: bool) -> None:
+    job = Job(a=4)
+    for log in job.ranks():
+        log.steps(8)
+    launcher = job.log("composer.log", "launcher", "a")
+    if crashed:
+        launcher.signal("exit", "composer-rank-crashed", None, "ambiguous", at=9, ranks="2", exitcode="1")
+    launcher.signal(
+        "exit", "composer-rank-crashed", None, "ambiguous", at=39, ranks="3", exitcode="-9", child_pid="304"
+    )
+    found = job.best()
+    assert found is not None
+    assert found.ranks == ((2,) if crashed else (3,))
+
+
 def test_a_worker_of_vllm_that_was_suddenly_gone_is_an_end() -> None:
     """The executor names the worker; the container ends with 0 all the same."""
     job = Job(a=4)

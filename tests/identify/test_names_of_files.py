@@ -90,6 +90,13 @@ def test_an_address_above_all_files_is_where_they_were_brought_together(kit: Any
     assert {one.host for one in alone.sources.values()} == {"10.0.3.7"}
 
 
+def test_a_host_joined_with_a_word_by_an_underscore_is_the_host(kit: Any) -> None:
+    paths = [f"oci-a{node}_logs-rank{rank}.txt" for node, rank in ((1, 0), (1, 1), (2, 2), (2, 3))]
+    paths += ["oci-a1_composer-launcher.log", "oci-a2_composer-launcher.log"]
+    found = speaking(kit, paths, [[0], [1], [2], [3], [], []])
+    assert [one.host for one in found.sources.values()] == ["oci-a1", "oci-a1", "oci-a2", "oci-a2", "oci-a1", "oci-a2"]
+
+
 def test_processes_of_jax_are_numbered_like_their_files(kit: Any) -> None:
     def ranks(head: bytes) -> list[int | None]:
         sources = [SourceSeen(n, f"slice-job-0-{n}.log", head) for n in range(2)]

@@ -124,7 +124,7 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
     )
     found = []
     codes = _codes_of_blocks(signals)
-    ending = step_is_ended(signals)
+    ending, crashed = step_is_ended(signals), first_crashed(signals)
     for signal in signals:
         abrupt = _SUDDENLY_GONE.get(signal.entry or "", "") in signal.captures
         if signal.event not in (Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT) and not abrupt:
@@ -144,6 +144,8 @@ def read_exits(signals: tuple[Signal, ...], names: Names) -> list[Exit]:
         behind = signal.line > ending.get(signal.source.id, signal.line)
         if behind and (code or 0) < 0 and not oom and "tasks" in signal.captures:
             killed = True  # whichever signal it died of in the end
+        if signal.entry in _COMPOSER and code == -9 and signal.line > crashed.get(signal.source.id, signal.line):
+            killed = True  # half a minute after it was told to leave
         if code is None and not killed and not abrupt:
             continue
         ranks = ranks_of(signal, names, tasks_are_ranks)
@@ -189,6 +191,21 @@ def step_is_ended(signals: tuple[Signal, ...]) -> dict[int, int]:
     for one in signals:
         first = reported.get(one.source.id, 0)
         if one.entry == _ENDS_STEP and first and one.line > first:
+            found[one.source.id] = min(found.get(one.source.id, one.line), one.line)
+    return found
+
+
+_COMPOSER = ("composer-rank-crashed", "launcher-rank-exited")
+
+
+def first_crashed(signals: tuple[Signal, ...]) -> dict[int, int]:
+    """The line of each log with which Composer's launcher names the rank that it found dead; then it ends the others.
+
+    Its process id is not in that line, and stands in the list that follows at the end.
+    """
+    found: dict[int, int] = {}
+    for one in signals:
+        if one.entry == _COMPOSER[0] and "child_pid" not in one.captures and not one.weak:
             found[one.source.id] = min(found.get(one.source.id, one.line), one.line)
     return found
 

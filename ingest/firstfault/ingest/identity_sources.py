@@ -128,6 +128,7 @@ class SourceHosts:
         self._host = {s: self._decide(s, said_by_user.get(s)) for s in seen.order}
         self._like_brothers()
         self._inside_names()
+        self._behind_underscores()
         self._files_of_nodes()
 
     def of(self, source_id: int) -> str | None:
@@ -227,6 +228,15 @@ class SourceHosts:
                 longest = [host for host in found if not any(host != other and host in other for other in found)]
                 if len(longest) == 1 and longest[0] not in self._common:
                     self._host[s] = longest[0]
+
+    def _behind_underscores(self) -> None:
+        """`n07_composer` beside the files of a host n07 is no other host: no name of a host has an underscore."""
+        known = {host for s, host in self._host.items() if host is not None and s not in self.guessed}
+        known |= {guess for guess in self.guessed.values() if "_" not in guess}
+        for s, guess in sorted(self.guessed.items()):
+            found = {part for part in guess.split("_") if part in known} if self._host[s] == guess else set()
+            if len(found) == 1 and guess not in found:
+                self.guessed[s] = self._host[s] = found.pop()
 
     def _files_of_nodes(self) -> None:
         """Files that each hold other ranks, several each and equally many, are of nodes: those are called like them."""
