@@ -4,6 +4,8 @@ ranks that reports alone name, members that did not come.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .timeline_builder import Job
@@ -143,3 +145,91 @@ def test_a_fault_without_a_date_on_the_only_host_where_something_died(
         log.signal("exit", "slurm-task-exit", "teardown-echo", "ambiguous", tasks=number, signal="Aborted", host=host)
     found = job.best()
     assert (found.hosts if found else None) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, ()), (1, (1, 3)), (2, (1, 3))])
+def test_errors_that_ray_folds_are_those_of_all_where_there_are_as_many(count: int, expected: tuple[int, ...]) -> None:
+    """r1 of a and r3 of b print an error, the second for itself and others: with it all four, or two, or three."""
+    job = Job(a=2, b=2)
+    log = job.log("driver.log", "job", None)
+    for rank in range(4):
+        log.say("start", at=1, rank=rank)
+    text = "torch.OutOfMemoryError: CUDA out of memory."
+    log.signal("exception", "cuda-oom", "cuda-oom", "initiating", at=9, rank=1, text=text)
+    folded = f"{text} [repeated {count}x across cluster]"
+    log.signal("exception", "cuda-oom", "cuda-oom", "initiating", at=9, rank=3, text=folded)
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.ranks) == ("cuda-oom", expected)
+
+
+@pytest.mark.parametrize(("named", "ranks"), [("n2", (2, 3)), (None, ())])
+def test_a_node_that_is_lost_has_the_ranks_that_nothing_places(named: str | None, ranks: tuple[int, ...]) -> None:
+    """srun places tasks 0 and 1 on n1, and says that n2 failed; or it names no other host."""
+    job = Job()
+    job.world = None
+    log = job.log("slurm-1.out", "job", None)
+    for rank in range(4):
+        log.steps(8, rank=rank)
+    if named:
+        log.signal("node-lost", "slurm-node-fail", "host-down", "initiating", at=9, hosts=named)
+    log.signal(
+        "exit", "slurm-task-exit", "teardown-echo", "ambiguous", at=11, tasks="0-1", signal="Terminated", host="n1"
+    )
+    best = next((one for one in job.judge().ranked.open if one.cls == "host-down"), None)
+    assert (best.ranks if best else ()) == ranks
+
+
+@pytest.mark.parametrize(("last", "expected"), [(9, (2,)), (8, ())])
+def test_whose_last_step_alone_has_a_loss_that_is_none(last: int, expected: tuple[int, ...]) -> None:
+    """All ranks stop at a gradient; r2's step 9 has no loss, and the others print that step, too, or not."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(last if log.rank != 2 else 8)
+    log = job.rank(2).signal(
+        "numeric", "nan-generic", "loss-nan-or-diverged", "ambiguous", at=9, text="step 9 loss nan"
+    )
+    job.progress.append((log, len(log.lines), 2, 0, 9, 9))
+    for log in job.ranks():
+        log.error("loss-nan-or-diverged", at=10)
+    found = job.best()
+    assert found is not None
+    assert (found.cls, found.ranks) == ("loss-nan-or-diverged", expected)
+
+
+@pytest.mark.parametrize(("host", "cls"), [("b", "gpu-thermal-or-power"), ("a", "straggler")])
+def test_a_slow_rank_on_the_host_whose_devices_are_held_back(host: str, cls: str) -> None:
+    """r2 of b works longer than the others, who wait; a record without a date shows a brake on b, or on a."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        for step in range(1, 31):
+            own = 400 if log.rank == 2 else 100
+            log.step(step, step, text=f"step {step} compute {own} ms comm {500 - own} ms")
+    job.log(f"{host}/nvidia-smi-q.txt", "status", host, attempt=None).signal(
+        "node-fault", "gpu-thermal-slowdown", "gpu-thermal-or-power", "initiating"
+    )
+    best = job.judge().ranked.open[0]
+    assert (best.cls, best.ranks) == (cls, (2,))
+
+
+def test_a_dumped_stack_is_that_of_the_rank_with_its_process_id() -> None:
+    """The file of the dump is named after nothing, and its host is unknown."""
+    job = Job(a=1, b=1)
+    for log in job.ranks():
+        log.steps(3)
+    job.log("dump.txt", "text", "dump", attempt=None).signal("phase", fact="stack", pid=job.pid(1), function="sub")
+    assert [one.fact for one in job.judge().view.states[1].phases] == ["stack"]
+
+
+def test_what_several_ranks_say_alike_does_not_hide_the_rest(tmp_path: Path) -> None:
+    """Four ranks of b raise the same, which its kernel explains: one of theirs is cited, then the kernel's line."""
+    job = Job(a=4, b=4)
+    for log in job.ranks():
+        log.steps(8)
+    for rank in range(4, 8):
+        job.rank(rank).error("disk-full", at=9)
+    job.kernel("b").signal("io-error", "disk-full", "disk-full", "initiating", at=9)
+    for rank in range(4):
+        job.rank(rank).lost("b", at=10)
+    found = job.diagnose(tmp_path)
+    assert "b/dmesg.log" in [one.path for one in found.evidence[:2]]

@@ -316,6 +316,23 @@ def test_described_pod() -> None:
     assert (rows.identities[0].pod, rows.identities[0].alias) == ("w-1", "node-33")
 
 
+def test_described_pod_cut_to_its_state() -> None:
+    text = """\
+        Name:         w-1
+        Namespace:    nlp
+        Containers:
+          trainer:
+            State:          Waiting
+              Reason:       CrashLoopBackOff
+            Last State:     Terminated
+              Reason:       OOMKilled
+              Exit Code:    137
+            Ready:          False
+        """
+    (one,) = read("describe.txt", text, "kubectl-describe").signals
+    assert (one.line, one.event, one.host, one.stamp_ns) == (9, "oom-kill", "w-1", None)
+
+
 def test_pod_and_event_objects() -> None:
     text = """\
         {"apiVersion": "v1", "kind": "List", "items": [

@@ -30,7 +30,7 @@ from firstfault.correlate.from_reruns import wrong_results
 from firstfault.correlate.from_silence import mute_ranks
 from firstfault.correlate.from_stacks import behind_in_ras, stacks_elsewhere
 from firstfault.correlate.from_storage import storage
-from firstfault.correlate.from_timings import measured_stragglers, megatron_reports, slow_places
+from firstfault.correlate.from_timings import blame_power, measured_stragglers, megatron_reports, slow_places
 from firstfault.correlate.from_waits import (
     absent_by_counters,
     last_member,
@@ -202,6 +202,7 @@ def _attempt(
     if not any(one.base >= CONCLUSIVE and one.rule != "straggler" for one in candidates):
         candidates.extend(measured_stragglers(con, view))
         candidates.extend(megatron_reports(view))
+        blame_power(candidates)
     usual(candidates)
     done = proof(view)
     ranked = rank(view, candidates)

@@ -62,9 +62,9 @@ def _before_the_run(view: View, signal: Signal) -> bool:
 
 
 def _left_over(view: View) -> tuple[int, ...]:
-    """The ranks of which nothing was read, not even their host, where they are as many as every known host has."""
+    """The ranks that nothing places, where they are as many as every known host has."""
     hosts = {host: len(view.names.ranks_of_host(host, view.attempt)) for host in view.names.all_hosts()}
-    without = tuple(state.rank for state in view.states.values() if state.host is None and not state.logged)
+    without = tuple(state.rank for state in view.states.values() if state.host is None)
     return without if set(hosts.values()) == {len(without)} else ()
 
 

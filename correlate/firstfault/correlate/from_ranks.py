@@ -154,7 +154,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     }
     found = [(state, signal) for state, signal in found if not doubts[state.rank]] or found
     signals = [signal for _, signal in found]
-    ranks = tuple(sorted(state.rank for state, _ in found))
+    ranks = _with_folded(view, found)
     first = signals[0]
     witnessed = [state for state, signal in found if _second_witness(view, state, signal)]
     ambiguous = all(signal.role is Role.AMBIGUOUS for signal in signals)
@@ -205,6 +205,25 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
     return spread(view, _without_a_device(view, candidate))
+
+
+_FOLDED = re.compile(r"\[repeated (\d{1,6})x across cluster\]$")
+"""What Ray prints for similar lines of other workers (python/ray/_private/ray_logging, LogDeduplicator)."""
+
+
+def _with_folded(view: View, found: list[tuple[RankState, Signal]]) -> tuple[int, ...]:
+    """The ranks that raise an error, with those whose lines Ray folded into one of theirs, where these can only be all
+    others of the job or of the same hosts.
+    """
+    ranks = {state.rank for state, _ in found}
+    folded = [int(match[1]) for _, signal in found if (match := _FOLDED.search(signal.text[-200:]))]
+    printed = len(found) - len(folded) + sum(folded)
+    if folded:
+        hosts = {state.host for state, _ in found if state.host}
+        of_hosts = {rank for host in hosts for rank in view.names.ranks_of_host(host, view.attempt)}
+        whole = set(view.states) if printed >= len(view.states) else of_hosts if printed == len(of_hosts) else set()
+        ranks |= whole & set(view.states)
+    return tuple(sorted(ranks))
 
 
 def _doubt_unread(view: View, candidate: Candidate) -> None:

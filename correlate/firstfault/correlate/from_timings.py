@@ -64,6 +64,25 @@ def _somebody_ended(view: View, candidate: Candidate) -> None:
         candidate.missing = f"the log of rank {rank_ranges(unread)}, with its error stream"
 
 
+_POWER = "gpu-thermal-or-power"
+
+
+def blame_power(candidates: list[Candidate]) -> None:
+    """Name the reason of a straggler whose own host shows, in a record without a date, that its devices are held back.
+
+    Such a record alone may be of any day; that ranks of that host alone are slow in this run is the second witness.
+    """
+    for slow in candidates:
+        if slow.rule != "straggler" or slow.cls != "straggler" or len(slow.hosts) != 1:
+            continue
+        for held in candidates:
+            if held is not slow and held.cls == _POWER and held.hosts == slow.hosts and held.signals:
+                slow.cls, slow.entry = _POWER, held.entry
+                slow.signals[1:1] = [(signal, "what holds its devices back") for signal, _ in held.signals[:3]]
+                slow.for_.append(f"{slow.hosts[0]} itself shows that its devices are held back")
+                break
+
+
 def megatron_reports(view: View) -> Iterator[Candidate]:
     """Ranks that Megatron's straggler detector finds far below the fastest, in each of its last reports.
 

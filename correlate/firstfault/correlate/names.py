@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from firstfault.correlate.load import Identity, Timeline
 from firstfault.correlate.model import short_host
-from firstfault.correlate.reported import reported_ranks, tree_of
+from firstfault.correlate.reported import hosts_of_tasks, named_hosts, reported_ranks, tree_of
 
 _TRUST = {"override": 50, "comm-init": 6, "start-line": 6, "rendezvous": 5, "launcher-table": 5, "prefix": 3, "path": 1}
 
@@ -89,6 +89,9 @@ class Names:
                 rank_host[(rank, -1)].update(self.canonical(host) for host in hosts)
             if self.ranks == set(range(len(self.ranks))) and self.ranks:
                 worlds[len(self.ranks)] += 1
+        for rank, host in hosts_of_tasks(timeline).items():
+            if rank in self.ranks and not any(number == rank for number, _ in rank_host):
+                rank_host[(rank, -1)][self.canonical(host)] += 1
         self._rank_host: dict[tuple[int, int], str] = {}
         total: dict[int, Counter[str]] = defaultdict(Counter)
         for (rank, attempt), votes in rank_host.items():
@@ -111,7 +114,7 @@ class Names:
             if len(gaps) <= max(1, len(self.ranks) // 4):
                 self.ranks |= gaps
         apart = any(one.how == "coordinator" for one in timeline.identities)  # it tells the host of one rank alone
-        only = None if apart else self._only_host()
+        only = None if apart else self._only_host(named_hosts(timeline))
         elsewhere = self._of_another_tree(timeline) | self._beyond(timeline)
         if only:
             for rank in self.ranks - elsewhere:
@@ -174,8 +177,10 @@ class Names:
             return best if not self.ranks or best > max(self.ranks) else max(self.ranks) + 1
         return None
 
-    def _only_host(self) -> str | None:
+    def _only_host(self, named: set[str]) -> str | None:
         known = set(self._rank_host.values())
+        if len({self.canonical(host) for host in named} | known) > 1:
+            return None
         if len(known) == 1 and self.world is not None and len(self.ranks) <= 16:
             return next(iter(known))
         candidates = {self.canonical(host) for host in self._lines}

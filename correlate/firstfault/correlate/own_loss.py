@@ -29,6 +29,7 @@ def place_own_loss(view: View, candidate: Candidate) -> Candidate:
                 broken.setdefault(state.rank, signal)
             else:
                 sound.add(state.rank)
+    sound |= _sound_by_steps(view, broken)
     ranks = tuple(sorted(set(broken) - sound))
     if not ranks or len(ranks) >= len(sound) or len(ranks) + len(sound) < len(candidate.scope_ranks):
         return candidate
@@ -38,3 +39,19 @@ def place_own_loss(view: View, candidate: Candidate) -> Candidate:
     candidate.signals[:0] = [(broken[rank], f"the own loss of rank {rank} is not a number") for rank in ranks[:3]]
     candidate.for_.append(f"the other {len(sound)} ranks print a loss of their own that is a number")
     return candidate
+
+
+def _sound_by_steps(view: View, broken: dict[int, Signal]) -> set[int]:
+    """Ranks that print the step in which others print a loss that is none, and nothing of that kind themselves."""
+    steps = {
+        state.progress.step
+        for rank, signal in broken.items()
+        if (state := view.states[rank]).progress is not None
+        and state.progress.source is signal.source
+        and state.progress.line == signal.line
+    }
+    return {
+        state.rank
+        for state in view.states.values()
+        if steps and state.rank not in broken and state.last_step is not None and state.last_step >= max(steps)
+    }

@@ -18,6 +18,7 @@ from firstfault.correlate.states import is_echo, is_own_error
 
 _NAMES_ITSELF = frozenset({"identity-megatron-rerun"})
 """Facts of lines in which a rank says its own number (megatron/core/rerun_state_machine.py)."""
+_STACK = "stack"
 _ABOUT_OTHERS = frozenset({Event.EXIT, Event.AGENT_KILL, Event.AGENT_REPORT})
 _NOT_A_PROCESS = frozenset({"kernel", "scheduler", "kubelet", "events", "status", "gpu-state", "raylet", "launcher"})
 
@@ -61,6 +62,10 @@ def _by_identity(signal: Signal, names: Names) -> Signal:
     rank = _default_group_rank(signal, names)
     if rank is None and signal.pid is not None:
         rank = names.rank_of_pid(signal.host, signal.pid)
+    if rank is None and signal.fact == _STACK and (pid := signal.number("pid")) is not None:
+        # a file of a dump bears no host, or a name of its own
+        rank = names.rank_of_pid(signal.host, pid)
+        rank = names.rank_of_pid(None, pid) if rank is None else rank
     if rank is None and signal.local_rank is not None and signal.host is not None:
         rank = names.rank_of_local(signal.host, signal.local_rank, signal.attempt)
     if rank is None and (signal.event is Event.CUDA_ERROR or signal.cls == "cuda-oom"):

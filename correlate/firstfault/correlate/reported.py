@@ -28,7 +28,15 @@ def _tasks(timeline: Timeline) -> dict[int, list[str]]:
     """Tasks of an srun that starts several on a node and no launchers, where its reports of their ends name all of
     them: such a task is a rank.
     """
-    found: dict[int, list[str]] = {}
+    found = hosts_of_tasks(timeline)
+    return {task: [host] for task, host in found.items()} if sorted(found) == list(range(len(found))) else {}
+
+
+def hosts_of_tasks(timeline: Timeline) -> dict[int, str]:
+    """The host of each task that srun reports as ended; empty where launchers started the ranks, or where each host ran
+    one task, which may have been a launcher.
+    """
+    found: dict[int, str] = {}
     for signal in timeline.signals:
         if signal.event in (Event.AGENT_REPORT, Event.AGENT_KILL) and (
             "child_pid" in signal.captures or "local_rank" in signal.captures
@@ -36,9 +44,21 @@ def _tasks(timeline: Timeline) -> dict[int, list[str]]:
             return {}
         if signal.event is Event.EXIT and not signal.weak and (host := signal.captures.get("host")):
             for task in parse_ranks(signal.captures.get("tasks", "")):
-                found[task] = [host]
-    hosts = {host for listed in found.values() for host in listed}
-    return found if sorted(found) == list(range(len(found))) and len(found) > len(hosts) else {}
+                found[task] = host
+    return found if len(found) > len(set(found.values())) else {}
+
+
+_OF_THE_JOB = frozenset({"rank", "node", "job", "launcher"})
+
+
+def named_hosts(timeline: Timeline) -> set[str]:
+    """Hosts that a log of the job names where it tells of an end, of a failure or of the loss of a node."""
+    return {
+        host
+        for signal in timeline.signals
+        if signal.event in (Event.EXIT, Event.AGENT_REPORT, Event.NODE_LOST) and signal.source.kind in _OF_THE_JOB
+        for host in (signal.captures.get("host") or signal.captures.get("hosts") or "").replace(",", " ").split()
+    }
 
 
 def default_group_rank(signal: Signal) -> int | None:

@@ -120,12 +120,21 @@ def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
     if candidate.rule in STRUCTURAL:
         for one in _last_lines(view, candidate.ranks):
             found.setdefault((one.path, one.line), one)
-    for signal, why in candidate.signals:
+    for signal, why in _in_turn(candidate.signals):
         found.setdefault(signal.place, evidence_of(view, signal, why))
     if not found:
         for one in _last_lines(view, candidate.ranks):
             found.setdefault((one.path, one.line), one)
     return tuple(found.values())[:_MAX_EVIDENCE]
+
+
+def _in_turn(signals: list[tuple[Signal, str]]) -> list[tuple[Signal, str]]:
+    """The same lines, each kind of them in turn: what several ranks say alike does not hide what else speaks for it."""
+    kinds: dict[tuple[str, str | None], list[tuple[Signal, str]]] = {}
+    for signal, why in signals:
+        kinds.setdefault((signal.source.kind, signal.entry or signal.fact), []).append((signal, why))
+    longest = max(map(len, kinds.values()), default=0)
+    return [listed[turn] for turn in range(longest) for listed in kinds.values() if turn < len(listed)]
 
 
 def _last_lines(view: View, ranks: tuple[int, ...]) -> list[Evidence]:

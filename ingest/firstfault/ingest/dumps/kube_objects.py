@@ -124,7 +124,9 @@ class KubeDescribe:
     def sniff(self, path: str, head: bytes) -> bool:
         lines = head_lines(head, 120)
         keys = {line.split(":", 1)[0] for line in lines if ":" in line and not line.startswith(" ")}
-        whole = ({"Namespace", "Status"} <= keys or {"Roles", "Conditions"} <= keys) and len(keys) >= 4
+        whole = (
+            {"Namespace", "Status"} <= keys or {"Namespace", "Containers"} <= keys or {"Roles", "Conditions"} <= keys
+        ) and len(keys) >= 3
         return "Name" in keys and (whole or {"Taints", "Conditions"} <= keys)
 
     def read(self, ctx: DumpContext, data: bytes) -> DumpRows:
@@ -166,6 +168,9 @@ def _described(block: Sequence[tuple[int, str]], signals: list[DumpSignal], iden
         if match is None:
             continue
         indent, key, value = len(match["indent"] or ""), match["key"] or "", match["value"] or ""
+        if code is not None and state == "Terminated" and key in ("State", "Last State", "Ready", "Restart Count"):
+            signals.append(exit_signal(code[0], reason, code[1], name, container, None))  # an excerpt without times
+            state, code = "", None
         if indent == 0:
             if key == "Name":
                 name = value
@@ -188,6 +193,8 @@ def _described(block: Sequence[tuple[int, str]], signals: list[DumpSignal], iden
         elif key == "Finished" and state == "Terminated" and code is not None:
             signals.append(exit_signal(code[0], reason, code[1], name, container, any_stamp(value)))
             state, code = "", None
+    if code is not None and state == "Terminated":
+        signals.append(exit_signal(code[0], reason, code[1], name, container, None))
     if name and node:
         identities.append(DumpIdentity(block[0][0], "pods", host=name, pod=name, alias=node, address=ip or None))
 
