@@ -40,8 +40,6 @@ from firstfault.ingest import ingest  # noqa: E402
 from firstfault.report.document import document  # noqa: E402
 
 CATALOG = load_catalog(())
-ingest_run.load_catalog = lambda _folders: CATALOG  # read once for all jobs
-
 COLUMNS = ("right", "part", "refused", "ACCUSED")
 Row = dict[str, Any]
 
@@ -161,6 +159,7 @@ def table(rows: Iterable[Row]) -> list[str]:
 
 def main() -> None:
     """Render, read, judge, print."""
+    ingest_run.load_catalog = lambda _folders: CATALOG  # read once for all jobs
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = options.add_subparsers(dest="command", required=True)
     making = commands.add_parser("run")

@@ -382,7 +382,11 @@ def renamed(names: Callable[[int, str], tuple[str, str]]) -> Make:
                 return None
         new = {host: names(number, host) for number, host in enumerate(job.hosts)}
         ranks = {log.path for log in job.logs}
-        edge = r"(?<![A-Za-z0-9.-])({})(?![A-Za-z0-9-]|\.[a-z])".format("|".join(map(re.escape, new)))
+        edge = r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])".format(
+            "|".join(sorted(map(re.escape, new), key=len, reverse=True))
+        )
+        if re.search(rf"{edge}\.[a-z]".encode(), everything):
+            return None  # they have domains
         text, raw = re.compile(edge), re.compile(edge.encode())
         result: Files = {}
         for path, rows in files.items():

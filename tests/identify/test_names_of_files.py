@@ -97,6 +97,15 @@ def test_a_host_joined_with_a_word_by_an_underscore_is_the_host(kit: Any) -> Non
     assert [one.host for one in found.sources.values()] == ["oci-a1", "oci-a1", "oci-a2", "oci-a2", "oci-a1", "oci-a2"]
 
 
+@pytest.mark.parametrize("spoken", [True, False])
+def test_a_number_is_a_host_where_lines_and_folders_have_it(kit: Any, spoken: bool) -> None:
+    paths = ["0117/rank0.log", "0120/rank1.log", "0117/messages", "0120/messages"]
+    said = [None, None, *(("0117", "0120") if spoken else (None, None))]
+    rows = kit.lines(*({"source_id": n, "line": 1, "host": host} for n, host in enumerate(said)))
+    found = [one.host for one in kit.run(paths, [], rows).sources.values()]
+    assert found == (["0117", "0120"] * 2 if spoken else [None] * 4)
+
+
 def test_processes_of_jax_are_numbered_like_their_files(kit: Any) -> None:
     def ranks(head: bytes) -> list[int | None]:
         sources = [SourceSeen(n, f"slice-job-0-{n}.log", head) for n in range(2)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from firstfault.ingest.identity_paths import NOT_A_HOST, POD_SUFFIX, PathClaims, shape_of
@@ -63,8 +63,12 @@ class HostNames:
         statements: Sequence[Statement],
         candidates: Iterable[str] = (),
         mentioned: Iterable[str] = (),
+        folders: Collection[str] = (),
     ) -> None:
-        """`mentioned` are hosts that lines are about, whoever wrote those."""
+        """`mentioned` are hosts that lines are about, whoever wrote those. A number is a host where headers say so and
+        a file or a folder is called so.
+        """
+        self._numbers = {name for name in spoken if name.isdigit() and len(name) > 2 and name in folders}
         self._mentioned = {short_host(name) for name in mentioned if usable(name) and not is_address(name)}
         self._general: dict[str, set[int]] = defaultdict(set)
         for candidate in candidates:
@@ -75,7 +79,7 @@ class HostNames:
         self._listed: set[str] = set()
         self._named_by_address: dict[str, Counter[str]] = defaultdict(Counter)
         for name, count in sorted(spoken.items()):
-            if usable(name):
+            if usable(name) or name in self._numbers:
                 self.lines[short_host(name)] += count
         for one in statements:
             host = one.host or one.pod or (one.said_host if one.own else None)
@@ -98,7 +102,7 @@ class HostNames:
 
     def short(self, name: str | None) -> str | None:
         """The name to use for a host: short, and a name instead of an address where one is known."""
-        if not name or not usable(name):
+        if not name or not (usable(name) or name in self._numbers):
             return None
         if name not in self._cache:
             short = short_host(name)

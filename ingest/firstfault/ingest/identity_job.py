@@ -77,9 +77,9 @@ class Job:
         for key in (key for group in keys.values() for key in group if key.host):
             counts[str(key.host)] = counts.get(str(key.host), 0) + key.count
         alone = any(one.host == "localhost" and one.how == "launcher-table" for one in statements)
-        names = HostNames(
-            counts, statements, (name for one in claims.values() for name in one.hosts), _mentioned(spoken)
-        )
+        candidates = (name for one in claims.values() for name in one.hosts)
+        folders = {word for one in claims.values() for word in one.words}
+        names = HostNames(counts, statements, candidates, _mentioned(spoken), folders)
         statements = [
             replace(
                 one,
