@@ -9,6 +9,23 @@ from bench_accuracy import by_confidence, by_fault, by_knobs, by_reader
 
 Row = dict[str, Any]
 
+LAYOUTS = "## The same logs in other layouts"
+LAYOUTS_HEAD = f"""{LAYOUTS}
+
+Made by `bench/relayout.py`: labelled jobs whose ranks have files of their own, and which are answered rightly as they
+are, are written again as other programs leave their logs, with only what those tell; the truth moves along.
+
+- `right`: agrees with the truth.
+- `part`: names nobody innocent, and lacks a class, a rank or a host.
+- `refused`: no answer. Where a layout tells ranks or hosts no longer apart, that may be the right one.
+- `ACCUSED`: names somebody innocent.
+
+```sh
+python bench/relayout.py run --sample 40 --to layouts.jsonl
+python bench/relayout.py table layouts.jsonl --page docs/accuracy.md
+```
+"""
+
 HEAD = """# Measured accuracy
 
 Made by `bench/bench_accuracy.py`; change nothing by hand.
@@ -72,3 +89,14 @@ def page(simulated: list[Row], recorded: list[Row]) -> str:
         *by_confidence(simulated),
     ]
     return "\n".join(parts)
+
+
+def with_layouts(page: str, section: str) -> str:
+    """The page with another section about layouts, which is its last."""
+    return f"{page.partition(LAYOUTS)[0].rstrip()}\n\n{section.rstrip()}\n"
+
+
+def layouts_of(page: str) -> str:
+    """The section about layouts of a page, nothing where it has none."""
+    _, heading, text = page.partition(LAYOUTS)
+    return heading + text

@@ -225,13 +225,17 @@ def main() -> None:
     printing.add_argument("--page", type=Path, help="write a page instead of printing tables")
     given = options.parse_args()
     if given.command == "table":
-        from accuracy_page import page
+        from accuracy_page import layouts_of, page, with_layouts
 
         text = page(
             [row for file in given.file for row in read(file)],
             [recorded(one.parent) for one in sorted(ROOT.glob("sample_logs/*/case.toml"))],
         )
-        given.page.write_text(text, encoding="utf-8") if given.page else print(text)  # noqa: T201
+        if given.page is None:
+            print(text)  # noqa: T201
+            return
+        kept = layouts_of(given.page.read_text(encoding="utf-8")) if given.page.exists() else ""
+        given.page.write_text(with_layouts(text, kept), encoding="utf-8")
         return
     rows = run(given.cases, given.first, given.knobs, given.fault or list(FAULTS), given.to, given.keep)
     print("\n".join(by_knobs(rows) + by_fault(rows) + by_reader(rows) + by_confidence(rows)))  # noqa: T201

@@ -1,12 +1,13 @@
 """Whether the answer depends on the layout: labelled cases whose logs are rendered again as other programs leave them.
 
     python bench/relayout.py run [--sample N] [--layout WORD ...] [--case WORD] [--cases FOLDER ...] [--to FILE]
-    python bench/relayout.py table FILE ...
+    python bench/relayout.py table FILE ... [--page docs/accuracy.md]
 
 Cases are those with one file a rank (`relayout_job`) that are answered rightly as they are; their logs come in the
 layouts of `relayout_forms`, and the truth moves along. `right` agrees with the truth; `part` names nobody innocent and
 lacks a class, a rank or a host; `refused` is undetermined; `ACCUSED` names somebody innocent. One line of JSON a job
-goes to the file as it is done, and what the file holds is not made again.
+goes to the file as it is done, with whether the answer `cites` a line that names the root; what the file holds is not
+made again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from firstfault.report.document import document  # noqa: E402
 
 CATALOG = load_catalog(())
 COLUMNS = ("right", "part", "refused", "ACCUSED")
+NEAR = 3
+"""Lines of the case between a line that an answer cites and one that names the root."""
 Row = dict[str, Any]
 
 
@@ -82,15 +85,15 @@ def answer_to(job: Job, layout: Layout, keep: Path | None = None) -> Row | None:
         answer = document(diagnose(Path(work) / "t.duckdb", CATALOG))
         spent = process_time() - begun
     outcome, wrong = judge(answer, truth)
-    cited = {f"{one['path']}:{one['line']}" for one in answer["evidence"] or ()}
-    roots = {moved[origin] for origin in job.roots if origin in moved}
+    back = {place: origin for origin, place in moved.items()}
+    cited = {back.get(f"{one['path']}:{one['line']}") for one in answer["evidence"] or ()}
     cls, place = (answer["failure"] or {}).get("class"), answer["initiating"] or {}
     return {
         "case": job.name,
         "layout": layout.name,
         "outcome": outcome,
         "wrong": wrong,
-        "cites": bool(roots & cited) if roots else None,
+        "cites": any(one and (one[0], one[1] + off) in job.roots for one in cited for off in range(-NEAR, NEAR + 1)),
         "said": f"{answer['verdict']} {cls} {place.get('ranks')} {place.get('hosts')}",
         "truth": f"{truth['failure_class']} {truth['initiating_ranks']} {truth['initiating_hosts']}",
         "cpu_s": round(spent, 2),
@@ -142,9 +145,7 @@ def table(rows: Iterable[Row]) -> list[str]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         counts[row["layout"]][row["outcome"]] += 1
-        counts[row["layout"]]["cites"] += bool(row["cites"])
-        counts[row["layout"]]["could"] += row["cites"] is not None
-    text = ["| layout | tells by itself | cases | " + " | ".join(COLUMNS) + " |", "| --- | --- |" + " ---: |" * 5]
+    text = ["| layout | tells by itself | jobs | " + " | ".join(COLUMNS) + " |", "| --- | --- |" + " ---: |" * 5]
     group = ""
     for layout in LAYOUTS[1:]:
         if count := counts.get(layout.name):
@@ -153,7 +154,7 @@ def table(rows: Iterable[Row]) -> list[str]:
                 text.append(f"| **{group}** |" + " |" * 6)
             cells = " | ".join(str(count[name]) for name in COLUMNS)
             name = layout.name.replace("|", "\\|")
-            text.append(f"| {name} | {layout.keeps} | {sum(count[one] for one in COLUMNS)} | {cells} |")
+            text.append(f"| `{name}` | {layout.keeps} | {sum(count[one] for one in COLUMNS)} | {cells} |")
     return text
 
 
@@ -171,9 +172,17 @@ def main() -> None:
     making.add_argument("--keep", type=Path, help="a folder in which the rendered logs stay")
     printing = commands.add_parser("table")
     printing.add_argument("file", type=Path, nargs="+")
+    printing.add_argument("--page", type=Path, help="a page whose section about layouts is written anew")
     given = options.parse_args()
     if given.command == "table":
-        print("\n".join(table(row for file in given.file for row in read(file))))  # noqa: T201
+        text = "\n".join(table(row for file in given.file for row in read(file)))
+        if given.page is None:
+            print(text)  # noqa: T201
+            return
+        from accuracy_page import LAYOUTS_HEAD, with_layouts
+
+        page = with_layouts(given.page.read_text(encoding="utf-8"), f"{LAYOUTS_HEAD}\n{text}")
+        given.page.write_text(page, encoding="utf-8")
         return
     rows = run(given)
     print("\n".join(table(rows)))  # noqa: T201

@@ -119,6 +119,8 @@ def read_job(case: Path) -> Job | None:
     if len(ranks) < 2 or len(set(keys)) != len(keys) or max(ranks) - min(ranks) + 1 > 2 * len(ranks):
         return None
     truth = tomllib.loads((case / "case.toml").read_text(encoding="utf-8"))["truth"]
+    if max([*truth["initiating_ranks"], *truth["collateral_ranks"]], default=0) > max(ranks):
+        return None  # the numbers count something else
     _place(found, {short(host) for host in truth["initiating_hosts"]})
     job = Job(case.name, case, tuple(sorted(found, key=lambda log: (log.rank, log.path))), others, truth)
     _time(job)

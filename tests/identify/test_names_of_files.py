@@ -27,6 +27,7 @@ def speaking(kit: Any, paths: list[str], ranks: list[list[int]], said: list[Any]
         ("worker-3-of-16", {"index": 3}),
         ("p12.log", {"task": 12}),
         ("nvidia-smi-box7.txt", {"kind": "gpu-state"}),
+        ("rank3.journal.txt", {"rank": 3, "kind": None}),
         ("plan_b2_g3.log", {"node_rank": None, "local_rank": None}),
     ],
 )

@@ -60,7 +60,7 @@ def kind_of(claims: PathClaims, reader_kind: str | None, head: bytes, who: Write
         return "kernel", "lines of the kernel"
     if share["klog"] > 0.5 and claims.kind == "kubelet":
         return "kubelet", "name and lines of a kubelet"
-    if share["syslog"] > 0.5:
+    if share["syslog"] > 0.5 and (claims.rank is None or claims.rank != who.rank):
         return ("kubelet" if claims.kind == "kubelet" else "kernel"), "lines of the system log"
     if share["slurm"] > 0.7 or (share["slurm-daemon"] > 0.7 and claims.kind == "scheduler"):
         return "scheduler", "lines of the scheduler"

@@ -210,7 +210,7 @@ def claims_of(path: str) -> PathClaims:
     if match := ADDRESS.search(base):
         text["address"] = match[1]
     for kind, word in KIND_WORDS:
-        if word.search(base):
+        if word.search(base) and not (kind == "kernel" and "rank" in found):
             text["kind"] = kind
             break
     hosts.extend(_host_candidates(parts, base, "pod" in text, bool(found.keys() & {"rank", "task", "local_rank"})))
