@@ -77,6 +77,33 @@ def merged(name: str, label: Callable[[Log, Job, bytes], str | None], by_host: b
     return make
 
 
+def _node(log: Log, job: Job) -> int:
+    return job.hosts.index(str(log.host))
+
+
+def _task_of_node(log: Log, job: Job, _line: bytes) -> str | None:
+    """The label of srun where each node runs one task, which starts the ranks."""
+    return f"{_node(log, job)}: " if len(job.hosts) > 1 else None
+
+
+def _pod_of_node(log: Log, job: Job, _line: bytes) -> str | None:
+    return f"[pod/llm-pre-worker-{_node(log, job)}/pytorch] " if len(job.hosts) > 1 else None
+
+
+def by_node(name: str) -> Make:
+    """All lines of a node in a file that has the number of the node, as jobs with one task or pod a node leave them."""
+    plain = merged("{host}", lambda _log, _job, _line: "", by_host=True)
+
+    def make(job: Job) -> Files | None:
+        files = plain(job) if len(job.hosts) > 1 else None
+        if files is None or any(host in job.others for host in job.hosts):
+            return None
+        names = {host: name.format(node=number) for number, host in enumerate(job.hosts)}
+        return {names.get(path, path): rows for path, rows in files.items()}
+
+    return make
+
+
 def _srun(log: Log, job: Job, _line: bytes) -> str:
     return f"{log.rank:>{len(str(max(one.rank for one in job.logs)))}}: "
 
@@ -404,7 +431,8 @@ def known_as(layout: Layout, job: Job, host: str) -> set[str]:
     """By which names a layout may call a host: its new name, its number, the pods of its ranks."""
     if layout.name in NAMES:
         return {short(NAMES[layout.name](job.hosts.index(host), host)[0])} if host in job.hosts else {host}
-    numbers = {f"node{job.hosts.index(host)}"} if host in job.hosts else set()
+    number = job.hosts.index(host) if host in job.hosts else None
+    numbers = {f"node{number}", f"worker-{number}", f"llm-pre-worker-{number}"} if "node" in layout.name else set()
     ranks = {log.rank for log in job.logs if log.host in (host, None)}
     guilty = set(job.truth["initiating_ranks"])
     return {host, *numbers, *(_pod(rank) for rank in (ranks & guilty or ranks if job.hosts else guilty))}
@@ -434,6 +462,11 @@ def _layouts() -> Iterable[Layout]:
         ("[pod/w-3/pytorch]  (kubectl)", rank, merged("kubectl.log", lambda g, _, x: f"[pod/{_pod(g.rank)}/pytorch] ")),
         ("trainer-4  |  (compose)", none, merged("compose.log", lambda g, _, x: f"trainer-{g.rank + 1}  | ")),
         ("no label, a file a host", host, merged("{host}.log", lambda _g, _j, _x: "", by_host=True)),
+        ("1:  (srun --label, a task a node)", none, merged("slurm-812345.out", _task_of_node)),
+        ("[pod/w-1/pytorch]  (kubectl, a pod a node)", none, merged("kubectl.log", _pod_of_node)),
+        ("slurm-812345_1.out, a file a node", none, by_node("slurm-812345_{node}.out")),
+        ("worker-1.log, a file a node", none, by_node("worker-{node}.log")),
+        ("train.1.log, a file a node", none, by_node("train.{node}.log")),
         ("no label", none, merged("train.log", lambda _g, _j, _x: "")),
     ]  # fmt: skip
     collected: list[tuple[str, str, Make]] = [
@@ -441,6 +474,7 @@ def _layouts() -> Iterable[Layout]:
         ("docker json-file", both, wrapped(_beside("-json.log"), lambda g, x, t: _dump(
             {"log": _text(x) + "\n", "stream": _stream(g, x), "time": _iso(t)}))),
         ("journal short-iso, a file a rank", both, wrapped(_on_hosts("{path}.journal"), _journal)),
+        ("journal short-iso, a file a host", host, wrapped(_on_hosts("{host}/journal.txt"), _journal)),
         ("journal json, a file a host", host, wrapped(_on_hosts("{host}/journal.json"), _journal_json)),
         ("Loki, one file", both, wrapped(_one("logcli.jsonl"), _loki)),
         ("Loki, newest line first", both, newest_first),
