@@ -1,13 +1,14 @@
-"""Tables of log lines: which first lines begin one, and what becomes of their lines."""
+"""Tables and lists of log lines: what begins one, and what becomes of its lines."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from firstfault.ingest import ingest
-from firstfault.ingest.exports import Export, Table, table_of
+from firstfault.ingest.exports import Export, Table, export_of, table_of
 from firstfault.ingest.frame import Chunk, frame
 from firstfault.timeline import open_timeline
 
@@ -64,3 +65,36 @@ def test_a_table_is_read_from_any_line_and_in_pieces(cut: int) -> None:
     found = b"".join(export.lines(frame(Chunk(piece.encode(), 1))).text for piece in pieces).split(b"\n")
     started = 4 - cut if cut < 3 else 0  # the record that was cut has no place
     assert found[started:] == whole[1 + cut + started :]
+
+
+EVENTS = [
+    {"logStreamName": f"run/algo-{host}-1747040000", "timestamp": 1747044672345 + host, "message": f'say "{host}"'}
+    for host in range(1, 5)
+]
+DOCUMENT = json.dumps({"events": EVENTS, "searchedLogStreams": []}, indent=4) + "\n"
+
+
+def test_objects_of_a_list_stand_in_the_lines_of_their_messages(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "events.json").write_text(DOCUMENT)
+    ingest([tmp_path / "logs"], tmp_path / "t.duckdb")
+    with open_timeline(tmp_path / "t.duckdb") as con:
+        found = con.execute("select line, host, message from lines where host is not null order by line").fetchall()
+    assert found == [(6 + 5 * n, f"algo-{n + 1}", f'say "{n + 1}"') for n in range(4)]
+    assert [DOCUMENT.split("\n")[line - 1].strip().startswith('"message"') for line, _, _ in found] == [True] * 4
+
+
+@pytest.mark.parametrize("cut", range(1, 25, 3))
+def test_a_list_of_objects_is_read_in_pieces(cut: int) -> None:
+    lines = DOCUMENT.splitlines(keepends=True)
+    export = export_of(DOCUMENT.encode())
+    assert export is not None
+    pieces = ["".join(lines[:cut]), "".join(lines[cut:])]
+    found = b"".join(export.lines(frame(Chunk(piece.encode(), 0))).text for piece in pieces).split(b"\n")
+    assert [json.loads(line) for line in found if line.startswith(b'{"')] == EVENTS
+    assert len(found) == len(lines) + 1
+
+
+@pytest.mark.parametrize("text", ['{"message": "one line"}\n', '[\n  {\n    "step": 3\n  }\n]\n', "[\n  {\n", ""])
+def test_other_documents_stay_as_they_are(text: str) -> None:
+    assert export_of(text.encode()) is None

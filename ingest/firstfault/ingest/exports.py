@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from firstfault.ingest.documents import Document, indent_of
 from firstfault.ingest.frame import Chunk, Lines, frame, series
 
 COLUMNS: dict[str, frozenset[str]] = {
@@ -135,9 +136,21 @@ def _plain(quoted: pl.Series) -> pl.Series:
     return quoted.str.replace_all('""', '"', literal=True)
 
 
-def sample(table: Table, texts: Sequence[str]) -> list[str]:
-    """Some lines from all over a table as objects, so that their messages can be looked at."""
-    if not texts:
-        return []
+def export_of(head: bytes, begins: bool = True) -> Export | Document | None:
+    """What turns the lines of a source that begins so into objects, None where it is no table and no list of them.
+
+    `begins` tells whether it is read from its first line.
+    """
+    table = table_of(head)
+    if table is not None:
+        return Export(table, begins)
+    indent = indent_of(head)
+    return None if indent is None else Document(indent, begins)
+
+
+def sample(export: Export | Document | None, texts: Sequence[str]) -> list[str]:
+    """Some lines from all over a source as objects, so that their messages can be looked at."""
+    if export is None or not texts:
+        return list(texts)
     data = "".join(f"{text}\n" for text in texts if text).encode("utf-8", "replace")
-    return Export(table, begins=False).lines(frame(Chunk(data, 1))).text.decode("utf-8", "replace").split("\n")
+    return export.lines(frame(Chunk(data, 1))).text.decode("utf-8", "replace").split("\n")

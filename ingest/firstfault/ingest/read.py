@@ -17,6 +17,7 @@ import polars as pl
 from firstfault.catalog.matcher import Matcher
 from firstfault.ingest import dumps, exports, times
 from firstfault.ingest.discover import STDIN, Found
+from firstfault.ingest.documents import Document
 from firstfault.ingest.extract.batch import Batch, Segment, read_batch
 from firstfault.ingest.extract.hits import Patterns
 from firstfault.ingest.extract.partial import Joiner
@@ -93,7 +94,7 @@ class _Reading:
         self._segments: list[Segment] = []
         self._waiting = 0
         self._forms: dict[int, SourceFormat] = {}
-        self._exports: dict[int, exports.Export] = {}
+        self._exports: dict[int, exports.Export | Document | None] = {}
         self._keys: list[pl.DataFrame] = []
         self._stamps: list[pl.DataFrame] = []
 
@@ -112,8 +113,7 @@ class _Reading:
             code = opened.path.lower().endswith(_SOURCE_CODE)
             if code:
                 state.note("not-a-log", Severity.INFO, "source code: kept as text, not searched")
-            if table := exports.table_of(head):
-                self._exports[state.number] = exports.Export(table, begins=True)
+            self._exports[state.number] = exports.export_of(head)
             self._text(state, opened.stream, searched=not code)
 
     def changed(self, found: Found) -> None:
@@ -136,11 +136,10 @@ class _Reading:
         self.part.shard = shard
         try:
             with open(found.file, "rb") as file:
-                state.head = file.read(_HEAD)
-                sample = sample_lines(file, found.size)
-                if table := exports.table_of(state.head):
-                    sample = exports.sample(table, sample)
-                    self._exports[state.number] = exports.Export(table, begins=not shard.start)
+                head = file.read(dumps.HEAD_BYTES)
+                state.head = head[:_HEAD]
+                sample = exports.sample(exports.export_of(head, begins=False), sample_lines(file, found.size))
+                self._exports[state.number] = exports.export_of(head, begins=not shard.start)
                 form = self._tools.formats.sniff(sample, found.path)
                 stream = ShardStream(file, shard.start, shard.stop)
                 self._text(state, stream, form=form, offset=stream.offset)
