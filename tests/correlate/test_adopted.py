@@ -233,3 +233,60 @@ def test_what_several_ranks_say_alike_does_not_hide_the_rest(tmp_path: Path) -> 
         job.rank(rank).lost("b", at=10)
     found = job.diagnose(tmp_path)
     assert "b/dmesg.log" in [one.path for one in found.evidence[:2]]
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        (("2.20.5", "2.19.3", "2.19.3"), ("nccl-version-mismatch", ("a",))),
+        (("2.19.4", "2.19.3", "2.19.3"), ("config-invalid", ())),
+    ],
+    ids=["another release", "another correction of it"],
+)
+def test_lists_of_packages_tell_whose_nccl_is_the_odd_one(
+    versions: tuple[str, ...], expected: tuple[str, tuple[str, ...]]
+) -> None:
+    """All ranks fail in the set-up in words that other causes have, too; each host's log begins with its packages."""
+    job = Job(a=2, b=2, c=2)
+    for host, version in zip(job.names, versions, strict=True):
+        job.merged(host).say("accelerate==0.29.3").say(f"nvidia-nccl-cu12=={version}")
+    for log in job.ranks():
+        log.say("start", at=1).signal("init-failure", "nccl-invalid-usage", "config-invalid", "ambiguous", at=9)
+    best = job.judge().ranked.open[0]
+    assert (best.cls, best.hosts) == expected
+
+
+def test_a_rendezvous_that_nobody_placed_accuses_no_host() -> None:
+    """Logs of the agents bear no host, so that any of the hosts that other logs name may have come."""
+    job = Job(a=1, b=1)
+    for host in job.names:
+        job.kernel(host).say("boot", at=0)
+    for number in range(2):
+        job.log(f"agent{number}.log", "launcher", None).signal(
+            "init-failure", "elastic-rdzv-timeout", "rendezvous-timeout", "ambiguous", at=610
+        )
+    assert all(not one.hosts for one in job.judge().ranked.open if one.cls == "rendezvous-timeout")
+
+
+def test_the_own_lines_of_a_rank_are_cited_before_what_others_quote() -> None:
+    """The log of host a, which comes first, quotes the error of r1; b's own log holds it, too."""
+    job = Job(a=1, b=1)
+    quoted = job.rank(0).steps(8)
+    quoted.signal("exception", "disk-quota", "disk-full", "initiating", at=9, rank=1)
+    quoted.lines[-1].rank = 0
+    job.rank(1).steps(8).signal("exception", "disk-quota", "disk-full", "initiating", at=9)
+    best = job.judge().ranked.open[0]
+    assert best.signals[0][0].source.path == "b/rank1.log"
+
+
+def test_how_a_rank_came_to_another_collective_is_cited(tmp_path: Path) -> None:
+    """r2 says that its epoch is finished and calls a barrier, where the others reduce."""
+    job = Job(a=2, b=2)
+    for log in job.ranks():
+        log.steps(8)
+        if log.rank == 2:
+            log.phase("epoch 0 finished", at=8.5)
+        log.timeout(9, at=609, enqueued=9, completed=8, op="BARRIER" if log.rank == 2 else "ALLREDUCE")
+    found = job.diagnose(tmp_path)
+    assert found.initiating.ranks == (2,)
+    assert "epoch 0 finished" in [one.text for one in found.evidence[:2]]

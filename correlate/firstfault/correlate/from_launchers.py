@@ -271,6 +271,8 @@ def _episodes(signals: list[Signal]) -> Iterator[list[Signal]]:
 def _never_joined(view: View) -> list[str]:
     """Hosts with logs but without a word of a launcher: whoever prints that the rendezvous timed out had come to it."""
     came = {host_of_signal(view, one) for one in view.signals if one.cls in _LAUNCHER_CLASSES}
+    if None in came:  # whose log that is may be any of them
+        return []
     silent = [host for host in view.names.all_hosts() if host not in came]
     if silent:
         return silent

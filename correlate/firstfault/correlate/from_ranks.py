@@ -167,6 +167,9 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     doubt = "" if witnessed else doubts[found[0][0].rank]
     if doubt:
         rule, base = "own-error-ambiguous", BASE["own-error-doubtful"]
+    # what others quote of it stands behind the lines of the rank's own log
+    own = {(state.rank, extent.source.id) for state, _ in found for extent in state.extents}
+    listed = sorted(signals, key=lambda one: ((one.rank, one.source.id) not in own, one.place))
     candidate = Candidate(
         rule=rule,
         cls=first.cls or "python-exception",
@@ -175,7 +178,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         ranks=ranks,
         hosts=view.names.rank_hosts(ranks, view.attempt),
         base=base,
-        signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
+        signals=[(signal, "the rank's own error") for signal in listed[:6]],
         moment=earliest(view, signals),
     )
     if doubt:

@@ -120,7 +120,10 @@ def cite(view: View, candidate: Candidate) -> tuple[Evidence, ...]:
     if candidate.rule in STRUCTURAL:
         for one in _last_lines(view, candidate.ranks):
             found.setdefault((one.path, one.line), one)
-    for signal, why in _in_turn(candidate.signals):
+    signals = _in_turn(candidate.signals)
+    if candidate.rule == "odd-operation":
+        signals[1:1] = _said_before(view, candidate)
+    for signal, why in signals:
         found.setdefault(signal.place, evidence_of(view, signal, why))
     if not found:
         for one in _last_lines(view, candidate.ranks):
@@ -135,6 +138,18 @@ def _in_turn(signals: list[tuple[Signal, str]]) -> list[tuple[Signal, str]]:
         kinds.setdefault((signal.source.kind, signal.entry or signal.fact), []).append((signal, why))
     longest = max(map(len, kinds.values()), default=0)
     return [listed[turn] for turn in range(longest) for listed in kinds.values() if turn < len(listed)]
+
+
+def _said_before(view: View, candidate: Candidate) -> list[tuple[Signal, str]]:
+    """What a rank that called another collective said last that it had done or begun: how it came there."""
+    found = []
+    for rank in candidate.ranks[:2]:
+        state = view.states.get(rank)
+        said = [*state.completed, *state.phases] if state else []
+        if said:
+            last = max(said, key=lambda one: (one.stamp_ns or 0, one.line))
+            found.append((last, f"the last thing that rank {rank} says it had done or begun"))
+    return found
 
 
 def _last_lines(view: View, ranks: tuple[int, ...]) -> list[Evidence]:

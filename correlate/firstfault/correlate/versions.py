@@ -20,16 +20,23 @@ _NCCL = ("nccl", "rccl", "aws-ofi-nccl", "ofi-nccl")
 _OF_ENTRIES = {
     "nccl-truncation": ("nccl-version-mismatch", _NCCL),
     "nccl-internal-error": ("nccl-version-mismatch", _NCCL),
+    "nccl-invalid-usage": ("nccl-version-mismatch", _NCCL),
+    "nccl-no-interface": ("nccl-version-mismatch", _NCCL),
     "tpu-core-halted": ("collective-desync", _TPU),
 }
 """Entries that many ranks print together: the class where a version is the odd one, and the names that may be it."""
+
+_OF_OTHER_CAUSES = frozenset({"nccl-invalid-usage", "nccl-no-interface"})
+"""Entries with causes of their own: only versions that differ in more than the last number outweigh these. An address
+that another version wrote reads like that of no family.
+"""
 
 _SAYS_MISFIT = {"tpu-core-halted": "different launch id"}
 """Words without which an entry does not say that programs differ."""
 
 _PAIR = re.compile(
-    r"(?i)(?:^|[\s(\[,;|\"'])(libtpu|jaxlib|jax|(?:aws-)?ofi-nccl|nccl|rccl)(?: version)?[ =:v\"']{1,4}"
-    r"(\d{1,4}\.\d{1,4}(?:\.\d{1,5}){0,3})"
+    r"(?i)(?:^|[\s(\[,;|\"'])(?:nvidia-)?(libtpu|jaxlib|jax|(?:aws-)?ofi-nccl|nccl|rccl)(?:-cu\d\d)?(?: version)?"
+    r"[ =:v\"']{1,4}(\d{1,4}\.\d{1,4}(?:\.\d{1,5}){0,3})"
 )
 _FIRST_LINES = 400
 _MOST = 4096
@@ -46,7 +53,11 @@ def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Ca
         told = _versions(con, view)
         for name in names:
             odd = _odd(view, told.get(name, {}))
+            if odd and one.entry in _OF_OTHER_CAUSES and not _apart(told[name]):
+                continue
             if not odd:
+                if one.entry in _OF_OTHER_CAUSES:
+                    continue
                 if cls == "nccl-version-mismatch" and (halves := _halves(con, view, name)):
                     one.rule, one.cls, one.base, one.entry = "odd-version", cls, BASE["odd-operation"], None
                     one.ranks, one.hosts, one.component, one.missing = (), (), "job", None
@@ -64,6 +75,11 @@ def odd_versions(con: duckdb.DuckDBPyConnection, view: View, candidates: list[Ca
             one.signals.insert(0, (signal, f"{name} {version}, another one than on most ranks"))
             one.for_[:] = [f"all of them raise it, and only the odd ones run {name} {version}"]
             break
+
+
+def _apart(told: dict[int, tuple[str, Signal]]) -> bool:
+    """Whether versions differ in more than their last number."""
+    return len({tuple(version.split(".")[:2]) for version, _ in told.values()}) > 1
 
 
 def _halves(con: duckdb.DuckDBPyConnection, view: View, name: str) -> dict[str, Signal]:
@@ -101,7 +117,8 @@ def _versions(con: duckdb.DuckDBPyConnection, view: View) -> dict[str, dict[int,
         """
         SELECT source_id, line, rank, left(message, 300) FROM line_rows
         WHERE line <= ?
-          AND regexp_matches(message, '(?i)(?:libtpu|jax|jaxlib|nccl|rccl)(?: version)?[ =:v"'']{1,4}[0-9]')
+          AND regexp_matches(
+              message, '(?i)(?:libtpu|jax|jaxlib|nccl|rccl)(?:-cu[0-9][0-9])?(?: version)?[ =:v"'']{1,4}[0-9]')
         ORDER BY source_id, line LIMIT ?
         """,
         [_FIRST_LINES, _MOST],
@@ -110,11 +127,13 @@ def _versions(con: duckdb.DuckDBPyConnection, view: View) -> dict[str, dict[int,
     for source_id, line, rank, text in rows:
         source = view.timeline.sources[source_id]
         number = rank if rank is not None else source.rank
-        if number is None:
-            continue
+        of_host = number is None and source.host is not None  # a list of what is installed there
+        numbers = view.names.ranks_of_host(source.host or "", view.attempt) if of_host else (number,)
         for match in _PAIR.finditer(text):
-            signal = line_as_signal(source, line, text, number, view.attempt)
-            found[match[1].lower()].setdefault(number, (match[2], signal))
+            for one in numbers:
+                if one is not None:
+                    signal = line_as_signal(source, line, text, number, view.attempt)
+                    found[match[1].lower()].setdefault(one, (match[2], signal))
     return found
 
 
