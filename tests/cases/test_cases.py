@@ -31,7 +31,6 @@ MISSED = {
     "yolov5-ddp-launch-failure-xid79": "a fault of another device, hours before, explains away the right one",
     "bloomz-offload-return-code-minus-nine": "the host of a job on one machine that only its kernel log names",
     "gn-301-304-slower-since-iteration-700": "power readings and iteration times together",
-    "four-hosts-pip-freeze-differs": "versions of packages as files list them",
     "subnet-manager-names-the-port": "a port that only the subnet manager's log names",
     "tar-shard-crc-rank19-lightning": "the host of a rank in its file's name",
     "trn1-nc-hbm-uncorrectable-ray": "the rank of a Neuron device under Ray",

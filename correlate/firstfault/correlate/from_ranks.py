@@ -167,9 +167,6 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
     doubt = "" if witnessed else doubts[found[0][0].rank]
     if doubt:
         rule, base = "own-error-ambiguous", BASE["own-error-doubtful"]
-    # what others quote of it stands behind the lines of the rank's own log
-    own = {(state.rank, extent.source.id) for state, _ in found for extent in state.extents}
-    listed = sorted(signals, key=lambda one: ((one.rank, one.source.id) not in own, one.place))
     candidate = Candidate(
         rule=rule,
         cls=first.cls or "python-exception",
@@ -178,7 +175,7 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         ranks=ranks,
         hosts=view.names.rank_hosts(ranks, view.attempt),
         base=base,
-        signals=[(signal, "the rank's own error") for signal in listed[:6]],
+        signals=[(signal, "the rank's own error") for signal in sorted(signals, key=lambda one: one.place)[:6]],
         moment=earliest(view, signals),
     )
     if doubt:
@@ -207,6 +204,9 @@ def _from_errors(view: View, found: list[tuple[RankState, Signal]]) -> Candidate
         for other in state.own:
             if other is not signal and other.place != signal.place and len(candidate.signals) < 10:
                 candidate.support(other, "the same rank, right with it")
+    # what others quote of it stands behind the lines of the rank's own log
+    own_lines = {(state.rank, extent.source.id) for state, _ in found for extent in state.extents}
+    candidate.signals.sort(key=lambda told: (told[0].rank, told[0].source.id) not in own_lines)
     return spread(view, _without_a_device(view, candidate))
 
 
