@@ -214,3 +214,14 @@ def test_an_error_behind_the_word_that_the_host_is_ended(told_at: float, expecte
     for host in job.names:
         job.launcher(host).signal("signal-received", "elastic-death-signal", "teardown-echo", "ambiguous", at=told_at)
     assert accused(job) == expected
+
+
+@pytest.mark.parametrize(("others", "expected"), [((), (2,)), ((1,), None)])
+def test_the_traceback_of_one_rank_alone(others: tuple[int, ...], expected: tuple[int, ...] | None) -> None:
+    """Somebody shows one rank's traceback; beside the log of another rank, that of the third is missing."""
+    job = Job()
+    job.world = None
+    for rank in others:
+        job.log(f"rank{rank}.log", "rank", None, rank).steps(7)
+    job.log("rank2.log", "rank", None, 2).steps(7).error("python-exception", at=8, uncaught=True)
+    assert accused(job) == expected

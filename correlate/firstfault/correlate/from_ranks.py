@@ -237,6 +237,8 @@ def _doubt_unread(view: View, candidate: Candidate) -> None:
     if not unread:
         return
     read = [state for state in view.logged() if not state.half_read]
+    if len(read) == 1 and plain_exception(candidate.signals[0][0]):
+        return  # one traceback is all there is: an exception of the program follows from no peer's failure
     everybody = len(read) > 1 and all(state.own for state in read)
     if not everybody and candidate.rule != "own-error-ambiguous":
         return
