@@ -14,6 +14,7 @@ LAYOUTS_HEAD = f"""{LAYOUTS}
 
 Made by `bench/relayout.py`: labelled jobs whose ranks have files of their own, and which are answered rightly as they
 are, are written again as other programs leave their logs, with only what those tell; the truth moves along.
+What reads them was mended with these jobs in sight.
 
 - `right`: agrees with the truth.
 - `part`: names nobody innocent, and lacks a class, a rank or a host.
@@ -21,7 +22,7 @@ are, are written again as other programs leave their logs, with only what those 
 - `ACCUSED`: names somebody innocent.
 
 ```sh
-python bench/relayout.py run --sample 40 --to layouts.jsonl
+python bench/relayout.py run --sample 30 --to layouts.jsonl
 python bench/relayout.py table layouts.jsonl --page docs/accuracy.md
 ```
 """
