@@ -4,10 +4,10 @@
     python bench/relayout.py table FILE ... [--page docs/accuracy.md]
 
 Cases are those with one file a rank (`relayout_job`) that are answered rightly as they are; their logs come in the
-layouts of `relayout_forms`, and the truth moves along. `right` agrees with the truth; `part` names nobody innocent and
-lacks a class, a rank or a host; `refused` is undetermined; `ACCUSED` names somebody innocent. One line of JSON a job
-goes to the file as it is done, with whether the answer `cites` a line that names the root; what the file holds is not
-made again.
+layouts of `relayout_forms` and `relayout_names`, and the truth moves along. `right` agrees with the truth; `part` names
+nobody innocent and lacks a class, a rank or a host; `refused` is undetermined; `ACCUSED` names somebody innocent. One
+line of JSON a job goes to the file as it is done, with whether the answer `cites` a line that names the root; what the
+file holds is not made again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 for portion in ("ingest", "correlate", "report", "tests/cases", "bench"):
     sys.path.insert(0, str(ROOT / portion))
 
-from relayout_forms import LAYOUTS, Layout, known_as  # noqa: E402
+from relayout_forms import COLLECTED, ONE_FILE  # noqa: E402
 from relayout_job import Files, Job, Origin, read_job  # noqa: E402
+from relayout_layout import BOTH, Layout, same  # noqa: E402
+from relayout_names import BYTES, FILES, HOSTS, known_as  # noqa: E402
 from test_cases import faults, innocent  # noqa: E402
 
 import firstfault.ingest.run as ingest_run  # noqa: E402
@@ -41,6 +43,11 @@ from firstfault.ingest import ingest  # noqa: E402
 from firstfault.report.document import document  # noqa: E402
 
 CATALOG = load_catalog(())
+GROUPS = (("one file", ONE_FILE), ("collected", COLLECTED), ("names", FILES), ("bytes", BYTES), ("hosts", HOSTS))
+LAYOUTS = (
+    Layout("as it was", "", BOTH, same),
+    *(Layout(name, group, keeps, make) for group, layouts in GROUPS for name, keeps, make in layouts),
+)
 COLUMNS = ("right", "part", "refused", "ACCUSED")
 NEAR = 3
 """Lines of the case between a line that an answer cites and one that names the root."""
@@ -75,7 +82,7 @@ def answer_to(job: Job, layout: Layout, keep: Path | None = None) -> Row | None:
     files = layout.make(job)
     if files is None:
         return None
-    hosts = {name for host in job.truth["initiating_hosts"] for name in known_as(layout, job, host)}
+    hosts = {name for host in job.truth["initiating_hosts"] for name in known_as(layout.name, job, host)}
     truth = {**job.truth, "initiating_hosts": sorted(hosts)}
     with tempfile.TemporaryDirectory() as work:
         logs = (keep / job.name / re.sub(r"\W+", "-", layout.name).strip("-") if keep else Path(work)) / "logs"
