@@ -33,6 +33,8 @@ BODY = (
         ("timestamp, name, utilization.gpu [%]", None),
         ("2025-05-12,message", None),
         ("loading a message, at a host, in time", None),
+        ("RuntimeError: out of memory, tried 2 GiB.\r 12%|#| 120/1000 [00:12<01:30, 9.70it/s]", None),
+        ("timestamp,host,\rmessage", None),
     ],
 )
 def test_first_lines_that_begin_a_table(head: str, columns: tuple[str | None, ...] | None) -> None:

@@ -63,7 +63,10 @@ def table_of(head: bytes) -> Table | None:
         return None
     text = first.decode("utf-8", "replace")
     for mark in ",;\t":
-        names = next(csv.reader([text], delimiter=mark), []) if mark in text else []
+        try:
+            names = next(csv.reader([text], delimiter=mark), []) if mark in text else []
+        except csv.Error:  # a carriage return within the line, as progress bars leave: no names of columns
+            return None
         if 1 < len(names) <= MOST_COLUMNS:
             held = [_held(name) for name in names]
             told = {one for one in held if one}
